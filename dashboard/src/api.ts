@@ -1,5 +1,4 @@
 import type { Key } from '../../src/api/key.ts'
-import type { RequestRecord } from '../../src/api/request.ts'
 import { withAccount } from './router.tsx'
 
 export type { Account } from '../../src/api/account.ts'
@@ -14,9 +13,7 @@ export type {
   PricedModel,
   Session,
 } from '../../src/api/overview.ts'
-export type { Bill } from '../../src/api/request.ts'
-/** The session is the agent's own name of it; older nodes do not record it. */
-export type Call = RequestRecord & { readonly session_id?: string | null }
+export type { Bill, RequestRecord as Call } from '../../src/api/request.ts'
 export type { Usage, UsageBucketObject as Bucket } from '../../src/api/usage.ts'
 export type { Delivery, Webhook } from '../../src/api/webhook.ts'
 

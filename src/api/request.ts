@@ -37,6 +37,9 @@ export const requestSchema = z
       'For the part of a batch that one model served: the call that created the batch.',
     ),
     socket_id: f.textOrNull('For a WebSocket turn: the id of the handshake, which is free.'),
+    session_id: f.textOrNull(
+      "The client's own name of its session, from the header `x-claude-code-session-id`, `session-id`, `session_id` or `x-session-id`.",
+    ),
     method: z.string(),
     path: z.string(),
     surface: z.enum(SURFACE_NAMES),
@@ -196,6 +199,16 @@ export const requestListQuery = z
     socket: requestIdParameter(
       'socket',
       'Only the turns of the WebSocket with this handshake, and the handshake.',
+    ),
+    session: f.parameter(
+      `session must be a string of 1 to ${limits.sessionIdCharsMax} characters.`,
+      {
+        type: 'string',
+        minLength: 1,
+        maxLength: limits.sessionIdCharsMax,
+        description: "Only calls of this session, by the client's own name of it.",
+      },
+      (text) => (text !== '' && text.length <= limits.sessionIdCharsMax ? text : null),
     ),
     flag: f.choiceParameter(
       'flag',

@@ -11,6 +11,8 @@ export interface Caller {
   readonly digest: Buffer
   readonly clientIp: string
   readonly userAgent: string | null
+  /** The client's own name of its session. */
+  readonly sessionId: string | null
   readonly presence: Presence
   /** Removes secrets from everything about this call that is recorded. */
   readonly redact: Redact
@@ -56,7 +58,7 @@ export interface Ask extends Asked, Work {
 /** Describes a request for its record, without secrets. */
 export function describeAsked(asked: Asked, modelAsked: string | null) {
   const { requestId, caller, surface, socketId, method, path } = asked
-  const { clientIp, userAgent, redact } = caller
+  const { clientIp, userAgent, sessionId, redact } = caller
   return {
     requestId,
     method,
@@ -66,6 +68,7 @@ export function describeAsked(asked: Asked, modelAsked: string | null) {
     path: recordable(path, redact),
     modelAsked: recordable(modelAsked, redact),
     userAgent: recordable(userAgent, redact),
+    sessionId: recordable(sessionId, redact)?.slice(0, limits.sessionIdCharsMax) ?? null,
   }
 }
 

@@ -15,6 +15,7 @@ const FILTERS: readonly FieldOption[] = [
   ['--min-cost <usd>', 'min_cost_usd', 'only calls that cost this much or more'],
   ['--parent <id>', 'parent_id', 'only the records of this batch'],
   ['--socket <id>', 'socket', 'only the turns of this WebSocket'],
+  ['--session <id>', 'session', "only the calls of this session, by the client's own name of it"],
   ['--flag <flag>', 'flag', FLAGS],
   ['--start <time>', 'start', 'calls at this time or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z'],
   ['--end <time>', 'end', 'calls before this time; a date includes the whole day'],

@@ -4,7 +4,7 @@ import { planRequest } from '../calls/call-plan.ts'
 import type { KeyShare } from '../calls/key-shares.ts'
 import { refuseTooManyCalls } from '../calls/refusals.ts'
 import type { Exchange, WholeReply } from '../http/exchange.ts'
-import { firstValue, prefers, weightsOf } from '../http/raw-headers.ts'
+import { firstValue, prefers, type RawHeaders, weightsOf } from '../http/raw-headers.ts'
 import type { Upstream } from '../http/upstream-connection.ts'
 import {
   hidesOwnedPath,
@@ -111,9 +111,20 @@ function identify(exchange: Exchange, target: Target, surface: Call['surface'], 
     : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, path)
   const isSocket = res.maySwitch && endpoint?.billing === 'free'
   const userAgent = firstValue(headers, 'user-agent') ?? null
-  const caller = { digest, clientIp, userAgent, presence: res, redact: names.redact }
+  const sessionId = sessionIdOf(headers)
+  const caller = { digest, clientIp, userAgent, sessionId, presence: res, redact: names.redact }
   const socketId = isSocket ? requestId : null
   return { exchange, target, requestId, caller, surface, method, path, endpoint, socketId }
+}
+
+const SESSION_HEADERS = ['x-claude-code-session-id', 'session-id', 'session_id', 'x-session-id']
+
+function sessionIdOf(headers: RawHeaders): string | null {
+  for (const name of SESSION_HEADERS) {
+    const value = firstValue(headers, name)?.trim()
+    if (value !== undefined && value !== '') return value
+  }
+  return null
 }
 
 /** A null `share`: the key has too many calls in flight. */

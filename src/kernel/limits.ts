@@ -43,6 +43,7 @@ export const limits = {
   upstreamHeadBytesMax: 64 * KiB,
   upstreamConnectTimeoutMs: 10_000,
   recordedCharsMax: 1_024,
+  sessionIdCharsMax: 128,
   loggedBodyBytesMax: MiB,
   loggedBodiesBytesMax: 10 * 1024 * MiB,
   refusedCallsMax: 100_000,

@@ -32,6 +32,8 @@ export const NOTHING_RECORDED = {
   childrenNanos: null as Amount,
   /** Request id of the WebSocket handshake, on the handshake's own record and on its turns. */
   socketId: null as Text,
+  /** The client's own name of its session. It is only recorded. */
+  sessionId: null as Text,
   startedAtMs: 0,
   endedAtMs: null as Count,
   method: '',
@@ -77,6 +79,7 @@ export const OPENING_NAMES = [
   ...([
     'requestId',
     'socketId',
+    'sessionId',
     'method',
     'path',
     'surface',

@@ -19,6 +19,7 @@ export interface CallFilter {
   readonly parentId?: string | null
   /** The turns of the WebSocket whose handshake has this id, and the handshake. */
   readonly socketId?: string | null
+  readonly sessionId?: string | null
 }
 
 /** A position in the log, which is ordered by admission time and id, newest first. */
@@ -48,7 +49,8 @@ export interface LoggedBody {
 }
 
 /** A refused call. The database finds the key by its digest, and stores nothing for an unknown key. */
-export interface RefusedCall extends Pick<CallRecord, CallMember | 'modelAsked' | 'userAgent' | 'socketId'> {
+export interface RefusedCall
+  extends Pick<CallRecord, CallMember | 'modelAsked' | 'userAgent' | 'socketId' | 'sessionId'> {
   readonly digest: Uint8Array
   readonly endedAtMs: number
   /** HTTP status. */

@@ -48,7 +48,7 @@ export class WaitingCalls {
   /** Lists the waiting calls, newest first. They have no figures, so a filter on a figure matches none. */
   list(filter: CallFilter): readonly CallRecord[] {
     const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
-    const { parentId = null, socketId = null } = filter
+    const { parentId = null, socketId = null, sessionId = null } = filter
     if (status !== null || minCostNanos !== null || flag !== null || parentId !== null) return []
     return [...this.#calls.values()]
       .filter(
@@ -58,7 +58,8 @@ export class WaitingCalls {
           (fromMs === null || call.startedAtMs >= fromMs) &&
           (toMs === null || call.startedAtMs < toMs) &&
           (model === null || call.modelAsked === model) &&
-          (socketId === null || call.socketId === socketId),
+          (socketId === null || call.socketId === socketId) &&
+          (sessionId === null || call.sessionId === sessionId),
       )
       .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.requestId < b.requestId ? 1 : -1))
   }

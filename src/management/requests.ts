@@ -54,7 +54,7 @@ function requestObject(call: CallRecord, keyName: string): Written<RequestRecord
     object: 'request',
     ...fieldsOf(call, ['accountId', 'keyId']),
     key_name: keyName,
-    ...fieldsOf(call, ['state', 'startedAtMs', 'endedAtMs', 'objectId', 'parentId', 'socketId']),
+    ...fieldsOf(call, ['state', 'startedAtMs', 'endedAtMs', 'objectId', 'parentId', 'socketId', 'sessionId']),
     ...fieldsOf(call, ['method', 'path', 'surface']),
     model: call.modelAsked,
     ...fieldsOf(call, ['modelServed', 'status', 'stopReason', 'streamed', 'estimated', 'unpriced']),
@@ -103,6 +103,7 @@ function filterOf(query: RequestListQuery, accountId: string | null, keyId: stri
     flag: flag === 'refused' ? null : flag,
     parentId: query.parent_id ?? null,
     socketId: query.socket ?? null,
+    sessionId: query.session ?? null,
   }
 }
 

@@ -11,7 +11,13 @@ import { test } from '../support/suite.ts'
 
 /** An ask with only the members that admission reads. */
 function askOf(presence: ReturnType<typeof client>): Ask {
-  const caller = { digest: Buffer.from('d'), clientIp: '127.0.0.1', userAgent: null, presence }
+  const caller = {
+    digest: Buffer.from('d'),
+    clientIp: '127.0.0.1',
+    userAgent: null,
+    sessionId: null,
+    presence,
+  }
   const profile = {
     ...{
       modelAsked: null,

@@ -251,6 +251,7 @@ test('every wrong parameter is refused by name', () => {
     ),
     ['two flags', 'flag=streamed,estimated', 'flag'],
     ['a key id as socket', 'socket=key_01ARZ3NDEKTSV4RRFFQ69G5FAV', 'socket'],
+    ['an empty session', 'session=', 'session'],
     ['an invalid parent id', 'parent_id=1', 'parent_id'],
     ['limit 0', 'limit=0', 'limit'],
     ['a page of 1,001', 'limit=1001', 'limit'],

@@ -127,7 +127,7 @@ function CallFacts({ of: call }: { readonly of: Call }) {
   const { isOperator } = usePermissions()
   const path = `/gateway/v1/accounts/${call.account_id}`
   const { value: account } = useResource<Account>(isOperator ? path : null)
-  const { parent_id: parent, socket_id: socket, session_id: session = null } = call
+  const { parent_id: parent, socket_id: socket, session_id: session } = call
   const usage = call.state === 'refused' ? null : call.usage
   const isSame = call.model === call.model_served
   return (

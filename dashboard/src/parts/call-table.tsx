@@ -132,7 +132,7 @@ export function Outcome({ of: call }: { readonly of: Call }) {
       {credited && <Tag kind="plain">credited back</Tag>}
       {streamed && <span class="quiet"> stream</span>}{' '}
       {socket_id !== null && <Link to={`/requests?socket=${socket_id}`}>socket</Link>}
-      {session_id != null && <Link to={withQuery('/requests', { session: session_id })}>session</Link>}
+      {session_id !== null && <Link to={withQuery('/requests', { session: session_id })}>session</Link>}
     </>
   )
 }

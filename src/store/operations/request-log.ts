@@ -170,8 +170,10 @@ function scanByIdSql(table: string, { fromMs, toMs }: CallFilter, before: CallCu
 }
 
 function filterConditions(filter: CallFilter): Sql[] {
-  const { model, status, state, minCostNanos, flag, parentId = null, socketId = null } = filter
+  const { model, status, state, minCostNanos, flag } = filter
+  const { parentId = null, socketId = null, sessionId = null } = filter
   const conditions: Sql[] = []
+  if (sessionId !== null) conditions.push(sql`session_id = ${sessionId}`)
   if (status !== null) conditions.push(sql`status = ${status}`)
   if (state === 'refused') {
     if (model !== null) conditions.push(sql`model_asked = ${model}`)

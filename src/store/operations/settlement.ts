@@ -30,7 +30,7 @@ const HOLD_NAMES = [
     'clientIp',
     'userAgent',
   ] as const),
-  ...(['socketId', 'parentId', ...OBJECT_NAMES] as const),
+  ...(['socketId', 'sessionId', 'parentId', ...OBJECT_NAMES] as const),
 ]
 
 const INSERT_CALLS = prepareInserts('call', [...CLOSING_COLUMNS, ...HOLD_NAMES.map(snakeCase)])

@@ -40,6 +40,7 @@ export const CALLS_TABLES = {
       clientIp: text,
       userAgent: text.orNull(),
       socketId: text.orNull(),
+      sessionId: text.orNull(),
       requests: integer.default(1),
       // The reply that created the object.
       status: integer.orNull(),
@@ -120,6 +121,7 @@ export const CALLS_TABLES = {
       children: integer.orNull(),
       childrenNanos: amount.orNull(),
       socketId: text.orNull(),
+      sessionId: text.orNull(),
       requests: integer.default(1),
     },
     key: ['id'],
@@ -247,6 +249,7 @@ export const CALLS_TABLES = {
       clientIp: text,
       userAgent: text.orNull(),
       socketId: text.orNull(),
+      sessionId: text.orNull(),
     },
     key: ['id'],
     indexes: {

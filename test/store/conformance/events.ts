@@ -343,7 +343,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     const refused = (requestId: string, modelAsked: string, isUnpriced = true): RefusedCall => ({
       ...{ requestId, digest: digestOf('a'), startedAtMs: NOON, endedAtMs: NOON, method: 'POST' },
       ...{ path: '/v1/responses', surface: 'chat', modelAsked, status: 400, code: 'model_not_priced' },
-      ...{ clientIp: '::1', userAgent: null, socketId: null, isUnpriced },
+      ...{ clientIp: '::1', userAgent: null, sessionId: null, socketId: null, isUnpriced },
     })
     await store.storeRefused([
       refused('req_u5', 'new'),

@@ -94,6 +94,7 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     modelAsked: 'claude-haiku-5-5',
     clientIp: '127.0.0.1',
     userAgent: null,
+    sessionId: null,
     socketId: null,
     hold: { kind: 'bound', nanos: 1_000n, listNanos: 1_250n },
     models: { names: [], unknown: null, batchFile: null },

@@ -20,6 +20,7 @@ const refused = (requestId: string, keyName: string, more: Partial<RefusedCall> 
   isUnpriced: false,
   clientIp: '127.0.0.1',
   userAgent: null,
+  sessionId: null,
   socketId: null,
   ...more,
 })
@@ -51,6 +52,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
         children: null,
         childrenNanos: null,
         socketId: null,
+        sessionId: null,
       },
       ...{ startedAtMs: NOON, endedAtMs: NOON + 7, method: 'POST', surface: 'messages', modelAsked: null },
       ...{ path: '/v1/\u{1f511}\ufffd', userAgent: '=cmd "x"\n\ufffd\u0001' },

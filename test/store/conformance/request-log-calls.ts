@@ -24,7 +24,8 @@ export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord
     const atMs = NOON + ((i * 7) % 11)
     // Every fifth call is a turn of the socket, with any key.
     const socketId = every(5, i + 3) ? SOCKET : null
-    await store.admit(opening(id(i), keyName, { atMs, modelAsked, socketId }))
+    const sessionId = every(4, i) ? 'session' : null
+    await store.admit(opening(id(i), keyName, { atMs, modelAsked, socketId, sessionId }))
     if (every(9, i)) continue
     const released = every(10, i)
     await store.settle(
@@ -59,7 +60,8 @@ const HAS_FLAG: Readonly<Record<CallFlag, (call: CallRecord) => boolean>> = {
 
 /** Whether a call matches a filter, as the store's port specifies it. */
 export function matches(call: CallRecord, filter: CallFilter): boolean {
-  const { keyId, fromMs, toMs, model, status, state, minCostNanos, flag, socketId = null } = filter
+  const { keyId, fromMs, toMs, model, status, state, minCostNanos, flag } = filter
+  const { socketId = null, sessionId = null } = filter
   return (
     call.accountId === filter.accountId &&
     (keyId === null || call.keyId === keyId) &&
@@ -70,6 +72,7 @@ export function matches(call: CallRecord, filter: CallFilter): boolean {
     (state === null || call.state === state) &&
     (minCostNanos === null || (call.costNanos !== null && call.costNanos >= minCostNanos)) &&
     (socketId === null || call.socketId === socketId) &&
+    (sessionId === null || call.sessionId === sessionId) &&
     (flag === null || HAS_FLAG[flag](call))
   )
 }

@@ -167,6 +167,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       minCostNanos: or(0n, 1n, 1_000n, 1_001n),
       flag: or(...CALL_FLAGS),
       socketId: or(SOCKET),
+      sessionId: or('session'),
     })
     await fc.assert(
       fc.asyncProperty(filters, fc.integer({ min: 1, max: 40 }), async (filter, limit) => {

@@ -85,6 +85,7 @@ export function chooseOpening(
   | 'surface'
   | 'clientIp'
   | 'userAgent'
+  | 'sessionId'
   | 'priceVersion'
   | 'rating'
   | 'countsHolds'

@@ -128,6 +128,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
       ...{ digest: digestOf('a'), startedAtMs: NOON, endedAtMs: NOON, method: 'GET', path: '/v1/responses' },
       ...{ surface: 'chat', modelAsked: null, status: 402, code: 'budget_exceeded', clientIp: '::1' },
       userAgent: null,
+      sessionId: null,
       isUnpriced: false,
     }
     await store.storeRefused([
