@@ -174,9 +174,9 @@ function resetTime({ resetsAtMs }: Budget): string {
 }
 
 function figuresOf(budget: Budget): Pick<Refusal, 'details' | 'budget'> {
-  const [spentUsd, heldUsd, capUsd] = [budget.spentNanos, budget.heldNanos, budget.capNanos].map(
-    formatUsd,
-  ) as [string, string, string]
+  const spentUsd = formatUsd(budget.spentNanos)
+  const heldUsd = formatUsd(budget.heldNanos)
+  const capUsd = formatUsd(budget.capNanos)
   const resetsAt = resetTime(budget)
   return {
     details: {

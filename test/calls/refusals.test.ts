@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { explainRefusal } from '../../src/calls/refusals.ts'
+import { explainRefusal, explainSpent } from '../../src/calls/refusals.ts'
+import type { Budget } from '../../src/ledger/call.ts'
 import { test } from '../support/suite.ts'
 
 const REQUEST: Parameters<typeof explainRefusal>[1] = {
@@ -47,4 +48,18 @@ test('a model refusal names at most ten of the models that the key may use', () 
     /^This key may not use the model "gpt-6"\. Use one of its allowed_models: "model-0", /,
   )
   assert.match(message, /, "model-9" and 2 more\.$/)
+})
+
+test('the figures of a refusal for a spent budget are exact amounts in USD', () => {
+  const budget: Budget = {
+    scope: 'key',
+    period: 'month',
+    resetsAtMs: Date.UTC(2026, 11),
+    spentNanos: 5_000_200_000n,
+    heldNanos: 575n,
+    capNanos: 5_000_000_000n,
+  }
+  const refusal = explainSpent({ reason: 'budget_exceeded', budget })
+  const figures = { spentUsd: '5.0002', heldUsd: '0.000000575', capUsd: '5' }
+  assert.deepEqual(refusal.budget, { ...figures, resetsAt: '2026-12-01T00:00:00.000Z' })
 })
