@@ -1,25 +1,18 @@
-import { InstallationError } from '../kernel/errors.ts'
 import type { ColumnKind } from './columns.ts'
 import type { Column, Table } from './table.ts'
 import { TABLES } from './tables.ts'
+import type { ReleaseSchema, SchemaPlace } from './upgrades.ts'
 
-/** The version of the schema. A database of a later version is refused; an earlier one runs UPGRADES. */
+/** The version of the schema. docs/UPGRADING.md lists the releases and what each version changed. */
 export const SCHEMA_VERSION = 1
 
-/** Statements by the version to which they upgrade. */
-const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
-
-export function newerSchema(version: number): InstallationError {
-  return new InstallationError(
-    `The database has schema version ${version}, this Tollgate knows up to ${SCHEMA_VERSION}. ` +
-      'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
-  )
-}
-
-export function upgradesFrom(version: number, store: 'sqlite' | 'postgres'): readonly string[] {
-  if (version > SCHEMA_VERSION) throw newerSchema(version)
-  const steps = Array.from({ length: SCHEMA_VERSION - version }, (_, i) => version + i + 1)
-  return steps.map((step) => UPGRADES[step]?.[store] ?? '')
+/** The schema of this release. A change of a table needs a step here, and a test of it on the former version. */
+export const SCHEMA: ReleaseSchema = {
+  version: SCHEMA_VERSION,
+  oldestVersion: 1,
+  first: { version: 1, release: '0.1' },
+  steps: [],
+  create: (place: SchemaPlace) => (place === 'postgres' ? postgresSchema() : sqliteSchema(place)),
 }
 
 /** The rows that a new database begins with. `NOW_MS` stands for its clock. */

@@ -80,9 +80,11 @@ test('a file that is not a database, or one of a newer version, is a problem of 
   assert.deepEqual([broken.of('store')?.state, broken.of('pepper')?.state], ['problem', 'skipped'])
   rmSync(file)
   const db = new DatabaseSync(file)
-  db.exec('PRAGMA user_version = 1000')
+  db.exec(
+    'CREATE TABLE schema_version (version, oldest_version); INSERT INTO schema_version VALUES (1000, 1000)',
+  )
   db.close()
-  assert.match((await doctor({ TOLLGATE_DATA_DIR: dataDir })).of('store')?.found ?? '', /newer version/)
+  assert.match((await doctor({ TOLLGATE_DATA_DIR: dataDir })).of('store')?.found ?? '', /newer release/)
   const nowhere = { TOLLGATE_DATA_DIR: dataDir, TOLLGATE_DATABASE_URL: 'postgres://127.0.0.1:1/none' }
   const found = await doctor(nowhere)
   assert.equal(found.of('store')?.state, 'problem')

@@ -196,7 +196,7 @@ test('a folder without a database, or with an empty one, has nothing to audit', 
   const dir = new DataDir()
   assert.equal(await openSqliteSnapshot(dir.file), null)
   assert.equal(existsSync(dir.file), false)
-  await dir.tamper('PRAGMA user_version = 0')
+  await dir.tamper('CREATE TABLE other (id TEXT)')
   assert.equal(await openSqliteSnapshot(dir.file), null)
   await dir.remove()
 })

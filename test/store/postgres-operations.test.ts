@@ -6,7 +6,8 @@ import { audit } from '../../src/store/operations/audit.ts'
 import { atomic, type Operation } from '../../src/store/operations/operation.ts'
 import { FORCE_INDEX_ORDER, filteredSql, scanEndSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
-import { migratePostgres, openPostgresSnapshot } from '../../src/store/postgres/ledger.ts'
+import { openPostgresSnapshot } from '../../src/store/postgres/ledger.ts'
+import { migratePostgres } from '../../src/store/postgres/migrate.ts'
 import { dialectOf, postgresOperations, queryOn } from '../../src/store/postgres/run-operation.ts'
 import { present, text } from '../../src/store/rows.ts'
 import { PostgresLedger } from '../ledger/postgres-ledger.ts'
@@ -155,14 +156,11 @@ test('nodes that start together migrate an empty database once', async () => {
   await database.drop()
 })
 
-test('a schema of a newer version is refused and unchanged', async () => {
+test('a schema that this release cannot use is refused and unchanged', async () => {
   const database = await createEmptyDatabase()
   await migratePostgres(database.url)
-  await runOn(database.url, 'UPDATE schema_version SET version = 999')
-  await assert.rejects(
-    migratePostgres(database.url),
-    /schema version 999, this Tollgate knows up to \d+\. It was written/,
-  )
+  await runOn(database.url, 'UPDATE schema_version SET version = 999, oldest_version = 998')
+  await assert.rejects(migratePostgres(database.url), /schema version 999, .* version 998 or later/)
   assert.deepEqual(await read(database.url, 'SELECT version FROM schema_version'), [{ version: 999 }])
   await database.drop()
 })

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { openPool, type Pool } from '../../src/store/postgres/database.ts'
-import { migratePostgres } from '../../src/store/postgres/ledger.ts'
+import { migratePostgres } from '../../src/store/postgres/migrate.ts'
 
 /** TEST_POSTGRES_URL names a running server; otherwise the first database starts one for this process. */
 export interface PostgresServer {

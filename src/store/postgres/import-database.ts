@@ -2,7 +2,8 @@ import { type Cell, emptyStore } from '../export-rows.ts'
 import type { ImportInto } from '../import-rows.ts'
 import { storableJson } from '../operations/sql.ts'
 import type { Column } from '../table.ts'
-import { liftDeadlines, migratePostgres, openLedger } from './ledger.ts'
+import { liftDeadlines, openLedger } from './ledger.ts'
+import { migratePostgres } from './migrate.ts'
 import { queryOn } from './run-operation.ts'
 
 export async function importIntoDatabase(url: string): Promise<ImportInto> {

@@ -1,10 +1,13 @@
 import { createWorkLoop } from '../../kernel/clock.ts'
+import { StoreUnavailable } from '../../kernel/errors.ts'
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import { nanos, number } from '../rows.ts'
+import { SCHEMA_VERSION } from '../schema.ts'
 import type { Pool } from './database.ts'
 import type { DatabaseClock } from './database-clock.ts'
 import { fenceNodes, interruptCallsOf, interruptFencedNodes, removeNode } from './fencing.ts'
+import { readVersion } from './ledger.ts'
 
 export interface NodeOptions {
   readonly name: string
@@ -32,6 +35,9 @@ interface NodeDependencies {
   readonly log: Log
   onBeat(): void
 }
+
+const OUTDATED =
+  'a newer release has upgraded the database, and this one cannot use it any more: start the newer release'
 
 /** This process as a node of the database. It registers with its first admission; management commands never do. */
 export class StoreNode {
@@ -63,10 +69,14 @@ export class StoreNode {
     const { name, alone } = this.#options
     const id = `node_${nextUlid()}`
     await heartbeats.transaction(async (tx) => {
+      // An upgrade waits for this lock, or has ended: it must not miss a node that cannot use the new tables.
+      const { oldestVersion } = await readVersion(tx, 'FOR SHARE')
+      if (oldestVersion > SCHEMA_VERSION) throw new StoreUnavailable(OUTDATED)
       if (alone) await fenceNodes(tx, 'name = $1', name)
       await tx.query(
-        'INSERT INTO node (id, name, started_at_ms, seen_at_ms) VALUES ($1, $2, now_ms(), now_ms())',
-        [id, name],
+        `INSERT INTO node (id, name, schema_version, started_at_ms, seen_at_ms)
+         VALUES ($1, $2, $3, now_ms(), now_ms())`,
+        [id, name, SCHEMA_VERSION],
       )
     })
     log.info({ node: id, name }, 'this node is registered')

@@ -8,7 +8,7 @@ import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
 import { createCallBatches } from './call-batches.ts'
 import { openPool, type Pool, probeDeadlines } from './database.ts'
 import { DatabaseClock } from './database-clock.ts'
-import { migratePostgres } from './ledger.ts'
+import { migratePostgres } from './migrate.ts'
 import { type NodeOptions, StoreNode } from './node.ts'
 import { postgresOperations } from './run-operation.ts'
 
@@ -37,7 +37,7 @@ export async function openPostgresStore(
   const ownClock = options.nodeClock ?? systemClock
   const databaseClock = new DatabaseClock(ownClock)
   const nodeClock = clock === 'database' ? databaseClock : ownClock
-  const pools = await openPools(url, answerMs)
+  const pools = await openPools(url, answerMs, log)
   const cache = createBatchCache()
   const node = new StoreNode(
     {
@@ -90,9 +90,9 @@ export async function openPostgresStore(
 }
 
 /** Creates or upgrades the tables, and opens at most eight connections. Batches of calls have their own. */
-async function openPools(url: string, answerMs: number): Promise<Readonly<Record<PoolName, Pool>>> {
+async function openPools(url: string, answerMs: number, log: Log): Promise<Readonly<Record<PoolName, Pool>>> {
   const deadlines = await probeDeadlines(url)
-  await migratePostgres(url)
+  await migratePostgres(url, { log })
   const common = { url, deadlines, connectMs: answerMs, statementMs: Math.max(STATEMENT_MS, answerMs) }
   return {
     batches: openPool({ ...common, connectionsMax: 1, isHot: true }),

@@ -1,11 +1,20 @@
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 import type { Batch, Operation, Operations, Snapshot, SyncMethods } from '../operations/operation.ts'
 import { boundValue, type Prepared, type Runnable } from '../operations/prepared.ts'
 import { type BoundValue, type Dialect, render } from '../operations/sql.ts'
-import type { Row } from '../rows.ts'
-import { newerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
+import { number, present, type Row } from '../rows.ts'
+import { SCHEMA, sqliteSchema } from '../schema.ts'
+import {
+  assertReadable,
+  createRecord,
+  READ_RECORD,
+  type RecordedVersion,
+  stepsFrom,
+  type UpgradeStep,
+  updateRecord,
+} from '../upgrades.ts'
+import { bodiesFileOf } from './bodies-file.ts'
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller' }
 
@@ -85,20 +94,48 @@ export function sqliteOperations<O extends Operations>(run: RunStatement, operat
   ) as SyncMethods<O>
 }
 
-/** 0 if the database is empty. */
-function versionOf(db: DatabaseSync): number {
-  return Number(db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
+type SqliteFile = 'main' | 'bodies'
+
+/** Null: the file has no tables yet. */
+function readVersion(db: DatabaseSync): RecordedVersion | null {
+  const created = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").get()
+  const row = created === undefined ? undefined : db.prepare(READ_RECORD).get()
+  return row === undefined
+    ? null
+    : { version: number(row, 'version'), oldestVersion: number(row, 'oldest_version') }
 }
 
-/** Creates the tables, or upgrades an earlier version, in one transaction. Refuses a newer version. */
-export function migrateSqlite(db: DatabaseSync, location: 'main' | 'bodies' = 'main'): void {
+/** How long a step waits for another process that writes. */
+const UPGRADE_LOCK_MS = 60_000
+
+/** Creates the tables of a file, or upgrades them, each step in one transaction. */
+export function migrateSqlite(db: DatabaseSync, file: SqliteFile = 'main', release = SCHEMA): void {
   // Read the version under the write lock: a command and a gateway may start on a new directory at the same time.
+  inWriteTransaction(db, () => {
+    if (readVersion(db) === null) db.exec(`${createRecord(release)}; ${release.create(file)}`)
+  })
+  const steps = stepsFrom(present(readVersion(db)), release)
+  if (steps.length === 0) return
+  const { timeout } = present(db.prepare('PRAGMA busy_timeout').get())
+  db.exec(`PRAGMA busy_timeout = ${UPGRADE_LOCK_MS}`)
+  for (const step of steps)
+    inWriteTransaction(db, () => {
+      if (present(readVersion(db)).version >= step.version) return
+      db.exec(`${sqliteStatements(step, file)}; ${updateRecord(step)}`)
+    })
+  db.exec(`PRAGMA busy_timeout = ${timeout}`)
+}
+
+function sqliteStatements(step: UpgradeStep, file: SqliteFile): string {
+  if (!('index' in step)) return step.statements[file] ?? ''
+  const { name, on } = step.index
+  return step.index.file === file ? `CREATE INDEX ${name} ON ${on}` : ''
+}
+
+function inWriteTransaction(db: DatabaseSync, work: () => void): void {
   db.exec('BEGIN IMMEDIATE')
   try {
-    const version = versionOf(db)
-    if (version === 0) db.exec(sqliteSchema(location))
-    else for (const statements of upgradesFrom(version, 'sqlite')) db.exec(statements)
-    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
+    work()
     db.exec('COMMIT')
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
@@ -106,17 +143,34 @@ export function migrateSqlite(db: DatabaseSync, location: 'main' | 'bodies' = 'm
   }
 }
 
+/** Upgrades the bodies at the start too, because commands read both files. */
+export function migrateBodies(mainFile: string, release = SCHEMA): void {
+  const file = bodiesFileOf(mainFile)
+  if (!existsSync(file)) return
+  const bodies = new DatabaseSync(file, { readBigInts: true, timeout: UPGRADE_LOCK_MS })
+  try {
+    migrateSqlite(bodies, 'bodies', release)
+  } finally {
+    bodies.close()
+  }
+}
+
 /** A consistent snapshot, during which the write-ahead log cannot be checkpointed. Null: there is no database. */
 export async function openSqliteSnapshot(file: string): Promise<Snapshot | null> {
   if (!existsSync(file)) return null
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
-  const version = versionOf(db)
-  if (version === 0 || version > SCHEMA_VERSION) {
+  try {
+    const version = readVersion(db)
+    if (version === null) {
+      db.close()
+      return null
+    }
+    assertReadable(version, SCHEMA)
+  } catch (error) {
     db.close()
-    if (version === 0) return null
-    throw newerSchema(version)
+    throw error
   }
-  const bodies = join(dirname(file), 'bodies.db')
+  const bodies = bodiesFileOf(file)
   if (existsSync(bodies)) db.prepare('ATTACH ? AS bodies').run(bodies)
   else db.exec(sqliteSchema('bodies').replaceAll('CREATE TABLE', 'CREATE TEMP TABLE'))
   db.exec('BEGIN')

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
@@ -10,6 +9,7 @@ import { Batcher, createLoad, type Outcome } from '../batcher.ts'
 import { eventCountMemory } from '../operations/events.ts'
 import { asyncMethods } from '../operations/operation.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
+import { bodiesFileOf } from './bodies-file.ts'
 import {
   type Command,
   decodeOutcomes,
@@ -35,7 +35,7 @@ export async function openSqliteStore(
   // Rejects if the thread fails.
   await once(thread, 'message')
   const reader = createSideThread({ kind: 'reader', file }, limits.readQueueMax)
-  const bodiesFile = join(dirname(file), 'bodies.db')
+  const bodiesFile = bodiesFileOf(file)
   const bodies = createSideThread({ kind: 'bodies', file: bodiesFile })
   const writer = createThreadClient({
     ...{ name: 'thread', thread, batchMax: Infinity, bell },

@@ -7,7 +7,14 @@ import { type BatchContext, clearCache, createBatchCache } from '../operations/b
 import { shareEventCounts } from '../operations/events.ts'
 import { countsAsUse, markUses, type Purpose } from '../operations/key-lookup.ts'
 import { BRIEF, REFUSED } from '../store.ts'
-import { migrateSqlite, runBatchOnSqlite, runToEnd, sqliteOperations, statementRunner } from './database.ts'
+import {
+  migrateBodies,
+  migrateSqlite,
+  runBatchOnSqlite,
+  runToEnd,
+  sqliteOperations,
+  statementRunner,
+} from './database.ts'
 import {
   type BatchMessage,
   type Command,
@@ -58,6 +65,7 @@ db.exec('PRAGMA synchronous = FULL')
 db.exec(`PRAGMA wal_autocheckpoint = ${STORE_LOG_PAGES}`)
 db.exec(`PRAGMA cache_size = -${STORE_CACHE_KILOBYTES}`)
 migrateSqlite(db)
+migrateBodies(file)
 const run = statementRunner(db)
 const operations = sqliteOperations(run, { ...BRIEF, ...REFUSED })
 const begin = db.prepare('BEGIN IMMEDIATE')

@@ -174,6 +174,8 @@ export const ACCOUNTS_TABLES = {
       id: text,
       name: text,
       epoch: integer.default(1),
+      // Of its release. An upgrade that the release cannot use waits for the node.
+      schemaVersion: integer.default(1),
       startedAtMs: integer,
       seenAtMs: integer,
       fencedAtMs: integer.orNull(),

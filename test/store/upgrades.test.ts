@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { InstallationError } from '../../src/kernel/errors.ts'
+import { SCHEMA } from '../../src/store/schema.ts'
+import { migrateBodies, migrateSqlite, openSqliteSnapshot } from '../../src/store/sqlite/database.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type ReleaseSchema, stepsFrom } from '../../src/store/upgrades.ts'
+import { test } from '../support/suite.ts'
+import { addKey, NOON, opening } from './conformance/fixtures.ts'
+import { BREAKING_RELEASE, NEXT } from './next-release.ts'
+
+const AT_1 = { version: 1, oldestVersion: 1 }
+const BODIES = {
+  requestId: 'req_1',
+  atMs: NOON,
+  request: { compressed: Buffer.of(1), contentType: null, lengthBytes: 1, truncated: false },
+  response: null,
+}
+
+test('the steps of a release lead from the recorded version to its own', () => {
+  assert.deepEqual(stepsFrom(AT_1, SCHEMA), [])
+  const versions = (version: number) =>
+    stepsFrom({ version, oldestVersion: 1 }, NEXT).map((step) => step.version)
+  assert.deepEqual([versions(1), versions(2), versions(3)], [[2, 3], [3], []])
+})
+
+test('a release whose steps have a gap, or do not lead to its version, does not start', () => {
+  const [first, last] = NEXT.steps
+  assert.ok(first !== undefined && last !== undefined)
+  const broken: ReleaseSchema[] = [
+    { ...NEXT, steps: [first] },
+    { ...NEXT, steps: [last] },
+    { ...NEXT, steps: [] },
+    { ...NEXT, steps: [last, first] },
+  ]
+  for (const release of broken)
+    for (const version of [1, 3])
+      assert.throws(() => stepsFrom({ version, oldestVersion: 1 }, release), /This release is broken/)
+})
+
+test('a database that is too old or too new is refused, with what to do', () => {
+  const later = { ...NEXT, first: { version: 2, release: '1.2' }, steps: NEXT.steps.slice(1) }
+  assert.throws(() => stepsFrom(AT_1, later), /Install Tollgate 1\.2 and start it once/)
+  assert.throws(
+    () => stepsFrom({ version: 9, oldestVersion: 4 }, NEXT),
+    (error) =>
+      error instanceof InstallationError && /needs a Tollgate of schema version 4/.test(error.message),
+  )
+  assert.deepEqual(stepsFrom({ version: 9, oldestVersion: 3 }, NEXT), [])
+})
+
+async function withFiles(prove: (file: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-upgrade-'))
+  try {
+    await prove(join(folder, 'tollgate.db'))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** The store of this release. */
+async function withStore<T>(file: string, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openSqliteStore(file, (error) => {
+    throw error
+  })
+  try {
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+async function fill(file: string): Promise<void> {
+  await withStore(file, async (store) => {
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a'))
+    await store.storeBodies(BODIES)
+  })
+}
+
+function upgrade(file: string, release = NEXT): void {
+  const db = new DatabaseSync(file, { readBigInts: true })
+  try {
+    migrateSqlite(db, 'main', release)
+    migrateBodies(file, release)
+  } finally {
+    db.close()
+  }
+}
+
+function read(file: string, query: string): unknown[] {
+  const db = new DatabaseSync(file)
+  const rows = db
+    .prepare(query)
+    .all()
+    .map((row) => ({ ...row }))
+  db.close()
+  return rows
+}
+
+test('SQLite: an upgrade keeps all rows of both files, and the older release goes on', () =>
+  withFiles(async (file) => {
+    await fill(file)
+    upgrade(file)
+    for (const each of [file, join(file, '../bodies.db')])
+      assert.deepEqual(read(each, 'SELECT * FROM schema_version'), [{ version: 3, oldest_version: 1 }])
+    assert.deepEqual(read(file, "SELECT name FROM sqlite_schema WHERE name IN ('team', 'call_by_region')"), [
+      { name: 'team' },
+      { name: 'call_by_region' },
+    ])
+    await withStore(file, async (store) => {
+      assert.equal((await store.getCall('req_1'))?.state, 'in_flight')
+      assert.equal((await store.admit(opening('req_2', 'a'))).kind, 'admitted')
+      assert.equal(await store.interruptOpenCalls(NOON + 1), 2)
+      assert.equal((await store.getBodies('req_1'))?.atMs, NOON)
+      await store.storeBodies({ ...BODIES, requestId: 'req_2' })
+    })
+    await (await openSqliteSnapshot(file))?.close()
+  }))
+
+test('SQLite: an upgrade that fails keeps its completed steps, and the next start goes on', () =>
+  withFiles(async (file) => {
+    await fill(file)
+    const [first] = NEXT.steps
+    assert.ok(first !== undefined)
+    const failing = {
+      ...NEXT,
+      steps: [
+        first,
+        {
+          version: 3,
+          oldestVersion: 1,
+          statements: { main: 'CREATE TABLE half (id TEXT); SELECT * FROM none' },
+        },
+      ],
+    }
+    assert.throws(() => upgrade(file, failing), /no such table: none/)
+    assert.deepEqual(read(file, 'SELECT version FROM schema_version'), [{ version: 2 }])
+    assert.deepEqual(read(file, "SELECT 1 FROM sqlite_schema WHERE name = 'half'"), [])
+    upgrade(file)
+    assert.deepEqual(read(file, 'SELECT version FROM schema_version'), [{ version: 3 }])
+  }))
+
+test('SQLite: a release that cannot use the files any more refuses them', () =>
+  withFiles(async (file) => {
+    await fill(file)
+    upgrade(file, BREAKING_RELEASE)
+    await assert.rejects(
+      withStore(file, async () => {}),
+      /upgraded by a newer release/,
+    )
+    await assert.rejects(openSqliteSnapshot(file), /upgraded by a newer release/)
+  }))
