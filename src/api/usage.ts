@@ -12,11 +12,12 @@ export const usageQuery = z.strictObject({
     'The last day (UTC), inclusive, at most 400 days after the first. Default: today.',
   ),
   group_by: f.parameter(
-    `group_by must be one or more of ${USAGE_DIMENSIONS.join(', ')}, separated by commas and none twice.`,
+    `group_by must be one or more of ${USAGE_DIMENSIONS.join(', ')}, separated by commas, none twice, and hour in place of day.`,
     {
       type: 'string',
       pattern: `^${ONE_DIMENSION}(?:,${ONE_DIMENSION}){0,2}$`,
-      description: 'One bucket per `day`, `model` or `key`, or per combination of them. Absent: one bucket.',
+      description:
+        'One bucket per `day`, `model` or `key`, or per combination of them. For at most 2 days also `hour`, in place of `day`. Absent: one bucket.',
     },
     readDimensions,
   ),
@@ -44,7 +45,8 @@ export const usageQuery = z.strictObject({
 function readDimensions(text: string): readonly UsageDimension[] | null {
   const named = text.split(',').map((name) => USAGE_DIMENSIONS.find((dimension) => dimension === name))
   const known = named.filter((dimension) => dimension !== undefined)
-  return known.length === named.length && new Set(known).size === known.length ? known : null
+  const isClear = !(known.includes('day') && known.includes('hour')) && new Set(known).size === known.length
+  return known.length === named.length && isClear ? known : null
 }
 
 /** Sums can exceed the exact range of doubles, so they are printed from integers. */
@@ -73,6 +75,7 @@ export type UsageTotal = z.infer<typeof usageTotalSchema>
 export const usageBucketSchema = z
   .object({
     day: f.date().optional().describe('The day (UTC) on which the calls began.'),
+    hour: f.instant().optional().describe('The start of the hour (UTC) in which the calls began.'),
     model: f.optionalText('The model that served, else the one requested; empty without either.'),
     key: f.idOf('key').optional(),
     key_name: f.optionalText('The current name of the key.'),

@@ -6,7 +6,7 @@ import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText, type TerminalStyle } from './terminal.ts'
 
-const GROUPS_HELP = 'day (default), model, key or account; several with commas; or none'
+const GROUPS_HELP = 'day (default), hour, model, key or account; several with commas; or none'
 
 const PARAMETERS: readonly FieldOption[] = [
   ['--start <date>', 'start', 'first day, such as 2026-11-01 (the first of this month)'],
@@ -38,6 +38,7 @@ async function printUsage(answer: ApiAnswer<ApiObject>, options: Options): Promi
 
 const DIMENSIONS = {
   'day (UTC)': 'day',
+  'hour (UTC)': 'hour',
   model: 'model',
   key: 'key',
   name: 'key_name',

@@ -37,7 +37,7 @@ export const CALL_FLAGS = [
 ] as const
 export type CallFlag = (typeof CALL_FLAGS)[number]
 
-export const USAGE_DIMENSIONS = ['day', 'model', 'key', 'account'] as const
+export const USAGE_DIMENSIONS = ['day', 'hour', 'model', 'key', 'account'] as const
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
 export const EVENT_TYPES = [

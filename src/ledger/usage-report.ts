@@ -3,7 +3,10 @@ import type { UsageDimension } from '../kernel/vocabulary.ts'
 import type { Metadata } from '../keys/key-store.ts'
 import type { Balance } from './account.ts'
 
-/** Usage is read from daily sums that settlement updates, so its cost does not grow with the number of calls. */
+/**
+ * Usage is read from daily sums that settlement updates, so its cost does not grow with the number of calls. Only hours
+ * are computed from the calls of a few days.
+ */
 
 export interface UsageQuery {
   /** Null: all accounts. */
@@ -24,6 +27,8 @@ export interface UsageQuery {
 /** The group of a bucket. A dimension that the query does not group by is null. */
 export interface UsageGroup {
   readonly day: string | null
+  /** Its start, in ISO 8601. */
+  readonly hour: string | null
   /** The served model, else the requested one; empty if there is neither. */
   readonly model: string | null
   readonly keyId: string | null

@@ -17,6 +17,7 @@ import { defineRoute, invalid, type Refused, usd } from './route.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS_MAX = 400
+const HOURLY_DAYS_MAX = 2
 
 interface Days {
   readonly startDay: string
@@ -34,15 +35,19 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
   if (startDay > endDay) {
     return invalid(param, `start must not be after end; ${startDay} is after ${endDay}.`)
   }
-  const days = (Date.parse(endDay) - Date.parse(startDay)) / DAY_MS + 1
+  const days = daysOf({ startDay, endDay })
   if (days <= DAYS_MAX) return { kind: 'range', startDay, endDay }
   return invalid(param, `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`)
 }
 
+function daysOf({ startDay, endDay }: Days): number {
+  return (Date.parse(endDay) - Date.parse(startDay)) / DAY_MS + 1
+}
+
 /** The cursor has the days, because the month may end before the last page, and the dimensions, to check `group_by`. */
 function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
-  const { startDay, endDay, day, model, keyId, ofAccountId } = cursor
-  const values = { day, model, key: keyId, account: ofAccountId }
+  const { startDay, endDay, day, hour, model, keyId, ofAccountId } = cursor
+  const values = { day, hour, model, key: keyId, account: ofAccountId }
   const position = dimensions.map((dimension) => [dimension, values[dimension]] as const)
   const text = JSON.stringify({ start: startDay, end: endDay, ...Object.fromEntries(position) })
   return Buffer.from(text).toString('base64url')
@@ -58,9 +63,10 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
     return null
   }
   const { start = '', end = '', ...group } = cursorSchema.safeParse(given).data ?? {}
-  const { day = null, model = null, key: keyId = null, account: ofAccountId = null } = group
-  const cursor = { startDay: start, endDay: end, day, model, keyId, ofAccountId }
-  const areDates = [start, end, day ?? start].every((date) => parseInstant(`${date}T00:00:00Z`) !== null)
+  const { day = null, hour = null, model = null, key: keyId = null, account: ofAccountId = null } = group
+  const cursor = { startDay: start, endDay: end, day, hour, model, keyId, ofAccountId }
+  const dates = [start, end, day ?? start].map((date) => `${date}T00:00:00Z`)
+  const areDates = [...dates, hour ?? dates[0]].every((date = '') => parseInstant(date) !== null)
   // Accept only the canonical form, which also checks the dimensions.
   return areDates && dimensions.length > 0 && formatUsageCursor(dimensions, cursor) === text ? cursor : null
 }
@@ -77,9 +83,10 @@ function sumsObject(of: UsageSums): Written<UsageTotal> {
 
 /** Leaves out the dimensions that the query does not group by. */
 function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
-  const { day, model, keyId, keyName, metadata, ofAccountId, accountName } = bucket
+  const { day, hour, model, keyId, keyName, metadata, ofAccountId, accountName } = bucket
   return {
     ...(day === null ? {} : { day }),
+    ...(hour === null ? {} : { hour }),
     ...(model === null ? {} : { model }),
     ...(keyId === null ? {} : { key: keyId, key_name: keyName ?? '', metadata: metadata ?? {} }),
     ...(ofAccountId === null ? {} : { account: ofAccountId, account_name: accountName ?? '' }),
@@ -92,12 +99,13 @@ const EXPORT_PAGE = 10_000
 
 const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
   day: ['day'],
+  hour: ['hour'],
   model: ['model'],
   key: ['key', 'key_name', 'metadata'],
   account: ['account', 'account_name'],
 }
 
-/** Reads daily sums, so the time depends on the number of days, models and keys, not of calls. */
+/** Reads daily sums, so the time depends on the number of days, models and keys, not of calls, except for hours. */
 export const getUsage = defineRoute({
   summary: 'Sum up usage and cost by day, model and key',
   description:
@@ -109,7 +117,10 @@ export const getUsage = defineRoute({
   async handle({ caller, role, listedAccountId: accountId, query, exchange, atMs }, { store }) {
     const groupBy = query.group_by ?? []
     if (groupBy.includes('account') && role !== 'operator')
-      return invalid('group_by', 'group_by must be one or more of day, model, key; account is for operators.')
+      return invalid(
+        'group_by',
+        'group_by must be one or more of day, hour, model, key; account is for operators.',
+      )
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
     const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
     if (query.after !== undefined && after === null) {
@@ -120,6 +131,11 @@ export const getUsage = defineRoute({
     const range = dayRange(start, end, atMs)
     if (range.kind === 'refused') return range
     const { startDay, endDay } = range
+    if (groupBy.includes('hour') && daysOf(range) > HOURLY_DAYS_MAX)
+      return invalid(
+        'group_by',
+        `group_by=hour is for at most ${HOURLY_DAYS_MAX} days: set start and end, or group by day.`,
+      )
     if (caller.kind === 'api_key' && query.key !== undefined && query.key !== caller.keyId) {
       return invalid(
         'key',

@@ -136,6 +136,22 @@ test('GET /v1/usage 400: an API key cannot name another key', async () => {
   assert.equal((await usage(`?key=${first.id}`, first.key)).status, 200)
 })
 
+test('GET /v1/usage 200: by hour, for at most two days, in pages', async () => {
+  const query = '?start=2026-11-29&end=2026-11-30&group_by=hour,model'
+  const data = dataOf(await usage(query))
+  const hours = ['2026-11-29T12:00:00.000Z', '2026-11-30T12:00:00.000Z']
+  const places = hours.flatMap((hour) => [`${hour} gpt-4o-mini-2024-07-18`, `${hour} gpt-6-luna`])
+  assert.deepEqual(
+    data.map(({ hour, model }) => `${hour} ${model}`),
+    places,
+  )
+  const first = await usage(`${query}&limit=3`)
+  const rest = await usage(`${query}&after=${first.body['next']}`)
+  assert.deepEqual([...dataOf(first), ...dataOf(rest)], data)
+  assert.deepEqual(totalOf(first), totalOf(await usage('?start=2026-11-29&end=2026-11-30')))
+  assertRefused(await usage(`?${NOVEMBER}&group_by=hour`), 400, { code: 'bad_request', param: 'group_by' })
+})
+
 const cursorOf = async (grouping: string) =>
   String((await usage(`?${NOVEMBER}&group_by=${grouping}&limit=1`)).body['next'])
 const written = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -156,6 +172,7 @@ test('GET /v1/usage 400: invalid days and cursors', async () => {
     [`after=${dayCursor}`, 'after'],
     [`group_by=day&after=${written([['day', '2026-02-30']])}`, 'after'],
     [`group_by=model&after=${written([['model', null]])}`, 'after'],
+    [`group_by=hour&after=${written({ start: '2026-12-01', end: '2026-12-01', hour: 'noon' })}`, 'after'],
     [`group_by=model&after=${written(null)}`, 'after'],
   ]
   for (const [query, param] of bad)

@@ -1,6 +1,6 @@
-import type { Bucket, Call, Usage } from '../api.ts'
+import type { Bucket, Usage } from '../api.ts'
 import { useResource } from '../data.ts'
-import { count, daysBetween, daysInWords } from '../format.ts'
+import { daysBetween, daysInWords } from '../format.ts'
 import { BarChart } from '../parts/chart.tsx'
 import { costOf, costPerDay, stackBy } from '../parts/chart-series.ts'
 import { type Days, daysBefore } from '../parts/cost-comparison.tsx'
@@ -61,33 +61,20 @@ export function DayBars({
 
 const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`)
 
-/** Up to this many days, the chart shows hours. Usage has no hours, so all calls are read, up to CALLS_MAX. */
-export const HOURLY_DAYS_MAX = 3
+/** Up to this many days, the chart shows hours. */
+export const HOURLY_DAYS_MAX = 2
 
-const CALLS_MAX = 5_000
-
-export function HourBars({
-  start,
-  end,
-  by,
-  calls: expected,
-}: StackProps & Days & { readonly calls: number }) {
-  const query = { start, end, state: 'settled', format: 'ndjson' }
-  const isFew = expected <= CALLS_MAX
-  const { value } = useResource<readonly Call[]>(isFew ? withQuery('/gateway/v1/requests', query) : null)
-  if (!isFew) return <p class="quiet">The hourly chart is available for at most {count(CALLS_MAX)} calls.</p>
+export function HourBars({ start, end, by }: StackProps & Days) {
+  const group_by = by === null ? 'hour' : `hour,${by}`
+  const path = withQuery('/v1/usage', { start, end, group_by, limit: STACKED_MAX })
+  const { value } = useResource<Usage>(path, 15_000)
   if (value === null) return null
   const { slots, series } = stackBy(
     daysBetween(start, end).flatMap((day) => HOURS.map((hour) => `${day} ${hour}`)),
-    value.map((call) => ({
-      ...call,
-      cost_usd: call.cost_usd ?? 0,
-      list_cost_usd: call.list_cost_usd ?? 0,
-      requests: 1,
-    })),
-    ({ started_at }) => `${started_at.slice(0, 10)} ${started_at.slice(11, 13)}:00`,
-    ({ model_served, model, key_name }) => ({
-      name: by === 'key' ? key_name : by === 'model' ? (model_served ?? model ?? 'no model') : 'Cost',
+    value.data,
+    ({ hour = '' }) => `${hour.slice(0, 10)} ${hour.slice(11, 16)}`,
+    ({ model, key = '', key_name }) => ({
+      name: by === 'key' ? (key_name ?? key) : by === 'model' ? model || 'no model' : 'Cost',
     }),
   )
   const callsOf = (first: string, last = first) => {

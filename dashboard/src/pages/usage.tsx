@@ -81,7 +81,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
               {total.requests > 0 && <Stats of={total} start={start} end={end} />}
               {total.requests > 0 &&
                 (daysBetween(start, end).length <= HOURLY_DAYS_MAX ? (
-                  <HourBars start={start} end={end} by={stackedBy} calls={total.requests} />
+                  <HourBars start={start} end={end} by={stackedBy} />
                 ) : (
                   <DayBars start={start} end={end} by={stackedBy} buckets={data} />
                 ))}

@@ -1,4 +1,3 @@
-import { firstUlid } from '../../kernel/ids.ts'
 import { dayOf } from '../../ledger/calendar.ts'
 import { type CallRecord, unsentCall } from '../../ledger/call.ts'
 import { columnOf, NOTHING_RECORDED } from '../../ledger/call-columns.ts'
@@ -15,6 +14,7 @@ import { tables } from '../tables.ts'
 import { digestKey } from './batch-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { and, byStore, FOR_DELETE, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { startedWithin } from './start-range.ts'
 import { firstUnpriced, recordUnpriced } from './unpriced-events.ts'
 import { insertInto } from './write-rows.ts'
 
@@ -81,9 +81,6 @@ function newestFirst(filter: CallFilter): Sql {
 function isById({ accountId, keyId, socketId = null, state }: CallFilter): boolean {
   return accountId === null && keyId === null && (socketId === null || state === 'refused')
 }
-
-/** Maximum time from the arrival of a call to its start: its body may be slow, it may wait, and clocks may differ. */
-const START_AFTER_ID_MS = 24 * 60 * 60 * 1000
 
 /** With old statistics the planner sorts a month for each page: an export of 200,000 calls took six minutes. */
 export const FORCE_INDEX_ORDER = onPostgres(`SELECT set_config('enable_sort', 'off', true),
@@ -162,11 +159,7 @@ function tableSql(
 function scanByIdSql(table: string, { fromMs, toMs }: CallFilter, before: CallCursor, from: CallCursor): Sql {
   const where = [sql`id >= ${from.requestId}`]
   if (before.requestId !== '') where.push(sql`id < ${before.requestId}`)
-  if (fromMs !== null)
-    where.push(sql`started_at_ms >= ${fromMs} AND id >= ${`req_${firstUlid(fromMs - START_AFTER_ID_MS)}`}`)
-  if (toMs !== null)
-    where.push(sql`started_at_ms < ${toMs} AND id < ${`req_${firstUlid(toMs + START_AFTER_ID_MS)}`}`)
-  return sql`${raw(table)} WHERE ${and(where)}`
+  return sql`${raw(table)} WHERE ${and([...where, ...startedWithin(fromMs, toMs)])}`
 }
 
 function filterConditions(filter: CallFilter): Sql[] {

@@ -1,6 +1,6 @@
 import { USAGE_DIMENSIONS, type UsageDimension } from '../../kernel/vocabulary.ts'
-import { dayOf, monthOf } from '../../ledger/calendar.ts'
-import { columnOf } from '../../ledger/call-columns.ts'
+import { dayOf, monthOf, startOfDayMs } from '../../ledger/calendar.ts'
+import { columnOf, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
 import {
   type AttentionKey,
   type AttentionKeys,
@@ -13,17 +13,24 @@ import {
   type UsageReport,
   type UsageSums,
 } from '../../ledger/usage-report.ts'
-import { number, present, type Row, readValue, recordOf, sum, textOrNull } from '../rows.ts'
+import { number, numberOrNull, present, type Row, readValue, recordOf, sum, textOrNull } from '../rows.ts'
 import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'
-import { byStore, join, raw, type Sql, sql } from './sql.ts'
+import { and, byStore, join, raw, type Sql, sql } from './sql.ts'
+import { startedWithin } from './start-range.ts'
 
 const COLUMN = {
   day: 'day',
+  hour: 'hour_ms',
   model: 'model',
   key: 'key_id',
   account: 'account_id',
 } as const satisfies Record<UsageDimension, string>
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+const HOURLY_SUMS = raw([...Object.values(TOKEN_COLUMNS), 'cost_nanos', 'list_nanos'].join(', '))
 
 /** SQLite's sum() of integers fails on 64-bit overflow; it never wraps or becomes a double. */
 const SUMS = raw(
@@ -32,7 +39,7 @@ const SUMS = raw(
     .join(', '),
 )
 
-/** Usage reports read only the daily sums, so they cost the same after a thousand calls and after a billion. */
+/** Reports by day read only the daily sums, so they cost the same after a thousand calls and after a billion. */
 function* readUsage(query: UsageQuery): Operation<UsageReport> {
   const { after, limit } = query
   const dimensions = USAGE_DIMENSIONS.filter((dimension) => query.groupBy.includes(dimension))
@@ -57,7 +64,9 @@ function totalSql(query: UsageQuery): Sql {
 /** Without the hint SQLite would scan the days of the whole account and filter by key. */
 const BY_KEY_HINT = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' })
 
-function rollupSql({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
+function rollupSql(query: UsageQuery, startDay: string): Sql {
+  const { accountId, keyId, model, endDay } = query
+  if (query.groupBy.includes('hour')) return hourlySql(query, startDay)
   const ofAccount = accountId === null ? sql`true` : sql`account_id = ${accountId}`
   const ofOwner =
     keyId === null
@@ -65,6 +74,22 @@ function rollupSql({ accountId, keyId, model, endDay }: UsageQuery, startDay: st
       : sql`rollup ${BY_KEY_HINT} WHERE key_id = ${keyId} AND ${ofAccount}`
   const ofModel = model === undefined ? sql`` : sql`AND model = ${model}`
   return sql`${ofOwner} AND day BETWEEN ${startDay} AND ${endDay} ${ofModel}`
+}
+
+/** The settled calls with the columns of daily sums. */
+function hourlySql({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
+  const where = startedWithin(startOfDayMs(startDay), startOfDayMs(endDay) + DAY_MS)
+  if (keyId !== null) where.push(sql`key_id = ${keyId}`)
+  else if (accountId !== null) where.push(sql`account_id = ${accountId}`)
+  const ofModel = model === undefined ? sql`` : sql`AND model = ${model}`
+  return sql`(
+    SELECT account_id, key_id, coalesce(model_served, model_asked, '') AS model,
+      started_at_ms - started_at_ms % ${HOUR_MS} AS hour_ms, requests, ${HOURLY_SUMS},
+      CASE WHEN unpriced THEN requests ELSE 0 END AS unpriced_requests,
+      CASE WHEN estimated THEN requests ELSE 0 END AS estimated_requests,
+      (SELECT coalesce(sum(amount_nanos), 0) FROM credit_call WHERE call_id = call.id) AS credited_nanos
+    FROM call WHERE ${and(where)} AND state = 'settled' AND requests > 0
+  ) AS rollup WHERE ${accountId === null ? sql`true` : sql`account_id = ${accountId}`} ${ofModel}`
 }
 
 function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql {
@@ -78,20 +103,24 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
     ? sql`(SELECT name FROM account WHERE account.id = rollup.account_id) AS account_name, `
     : sql``
   // Days before the end of the last page need not be read.
-  const start = (after?.day ?? '') > startDay ? (after?.day ?? '') : startDay
+  const reached = after?.day ?? after?.hour?.slice(0, 10) ?? ''
+  const start = reached > startDay ? reached : startDay
   const afterCursor = after === null ? sql`` : sql`AND (${list}) > (${join(cursorOf(after, dimensions))})`
   return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${rollupSql(query, start)} ${afterCursor}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
 }
 
-function cursorOf(after: UsageGroup, dimensions: readonly UsageDimension[]): (string | null)[] {
-  const values = { day: after.day, model: after.model, key: after.keyId, account: after.ofAccountId }
+function cursorOf(after: UsageGroup, dimensions: readonly UsageDimension[]): (string | number | null)[] {
+  const hour = after.hour === null ? null : Date.parse(after.hour)
+  const values = { day: after.day, hour, model: after.model, key: after.keyId, account: after.ofAccountId }
   return dimensions.map((dimension) => values[dimension])
 }
 
 function bucketOf(row: Row): UsageBucket {
+  const hourMs = numberOrNull(row, 'hour_ms')
   return {
     day: textOrNull(row, 'day'),
+    hour: hourMs === null ? null : new Date(hourMs).toISOString(),
     model: textOrNull(row, 'model'),
     keyId: textOrNull(row, 'key_id'),
     keyName: textOrNull(row, 'key_name'),
@@ -113,8 +142,6 @@ function totalOf(buckets: readonly UsageSums[]): UsageSums {
 function eachSum(sumOf: (name: keyof UsageSums) => bigint): UsageSums {
   return Object.fromEntries(USAGE_SUMS.map((name) => [name, sumOf(name)])) as Record<keyof UsageSums, bigint>
 }
-
-const DAY_MS = 86_400_000
 
 function* countInFlight(accountId: string): Operation<number> {
   const [row] = yield sql`

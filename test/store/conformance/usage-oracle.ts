@@ -3,6 +3,8 @@ import type { StoreUnderTest } from './fixtures.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
+const HOUR_MS = 3_600_000
+
 export const GROUPINGS = [
   [],
   ['day'],
@@ -12,6 +14,8 @@ export const GROUPINGS = [
   ['day', 'key'],
   ['model', 'key'],
   ['day', 'model', 'key'],
+  ['hour'],
+  ['hour', 'model', 'key'],
 ] as const satisfies readonly UsageQuery['groupBy'][]
 
 /** The buckets that a report must have, summed from the calls and the journal one by one. */
@@ -22,20 +26,23 @@ export async function expectedBuckets(
   const keys = new Map((await rows('api_key')).map((key) => [key['id'], key]))
   const credits = await rows('credit_call')
   const groups = new Map<string, UsageBucket>()
-  if (query.groupBy.length === 0) groups.set('[null,null,null]', emptyBucket(null, null, null, null, null))
+  if (query.groupBy.length === 0)
+    groups.set('[null,null,null,null]', emptyBucket(null, null, null, null, null))
   for (const call of await rows('call')) {
     if (!belongs(call, query)) continue
     const by = (dimension: UsageQuery['groupBy'][number], value: unknown) =>
       query.groupBy.includes(dimension) ? String(value) : null
     const day = by('day', call['day'])
+    const startMs = Number(call['started_at_ms'])
+    const hour = by('hour', new Date(startMs - (startMs % HOUR_MS)).toISOString())
     const model = by('model', call['model_served'] ?? call['model_asked'] ?? '')
     const keyId = by('key', call['key_id'])
-    const id = JSON.stringify([day, model, keyId])
+    const id = JSON.stringify([day, hour, model, keyId])
     const key = keyId === null ? undefined : keys.get(keyId)
     const kept = key?.['metadata'] ?? null
     const metadata = typeof kept === 'string' ? JSON.parse(kept) : kept
     const name = key === undefined ? null : String(key['name'])
-    const before = groups.get(id) ?? emptyBucket(day, model, keyId, name, metadata)
+    const before = groups.get(id) ?? { ...emptyBucket(day, model, keyId, name, metadata), hour }
     const back = credits.filter((credit) => credit['call_id'] === call['id'])
     groups.set(
       id,
@@ -85,6 +92,7 @@ export function emptyBucket(
 ): UsageBucket {
   return {
     day,
+    hour: null,
     model,
     keyId,
     keyName,
@@ -107,7 +115,8 @@ const int = (row: Row, column: string): bigint => BigInt(String(row[column] ?? 0
 
 /** Texts in the order of their code points, which is the order of their bytes in UTF-8. */
 function inOrder(one: UsageBucket, other: UsageBucket): number {
-  const texts = ({ day, model, keyId }: UsageBucket) => [day, model, keyId].map((text) => text ?? '')
+  const texts = ({ day, hour, model, keyId }: UsageBucket) =>
+    [day, hour, model, keyId].map((text) => text ?? '')
   const others = texts(other)
   for (const [i, text] of texts(one).entries()) {
     const order = Buffer.compare(Buffer.from(text), Buffer.from(others[i] ?? ''))

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { StoreRefused } from '../../../src/kernel/errors.ts'
+import { firstUlid } from '../../../src/kernel/ids.ts'
 import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { UsageBucket, UsageGroup, UsageQuery } from '../../../src/ledger/usage-report.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -32,17 +33,19 @@ interface Use {
 
 async function use(store: Store, { key, atMs = NOON, model = 'm', more = {} }: Use): Promise<string> {
   calls += 1
-  const id = `req_${calls}`
+  const id = `req_${firstUlid(atMs).slice(0, 10)}${String(calls).padStart(16, '0')}`
   await store.admit(opening(id, key, { atMs, modelAsked: model, hold: { kind: 'none' } }))
   await store.settle(closing(id, { atMs, modelServed: model, ...more }))
   return id
 }
 
-const groupOf = ({ day, model, keyId, ofAccountId }: UsageGroup): UsageGroup => ({
-  ...{ day, model, keyId, ofAccountId },
+const groupOf = ({ day, hour, model, keyId, ofAccountId }: UsageGroup): UsageGroup => ({
+  ...{ day, hour, model, keyId, ofAccountId },
 })
 const places = (buckets: readonly UsageBucket[]) =>
-  buckets.map(({ day, model, keyId }) => [day, model, keyId].filter((value) => value !== null).join(' '))
+  buckets.map(({ day, hour, model, keyId }) =>
+    [day, hour, model, keyId].filter((value) => value !== null).join(' '),
+  )
 
 /** All pages in order; `between` is called before each but the first. */
 async function readPages(store: Store, query: UsageQuery, between = async () => {}): Promise<UsageBucket[]> {
@@ -67,7 +70,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
   test('ungrouped usage is one bucket, even without any usage', async ({ store }) => {
     await addKey(store, 'a')
     const nothing = emptyBucket(null, null, null, null, null)
-    const { day, model, keyId, keyName, metadata, ofAccountId, accountName, ...zeros } = nothing
+    const { day, hour, model, keyId, keyName, metadata, ofAccountId, accountName, ...zeros } = nothing
     assert.deepEqual(await store.readUsage(ALL), { buckets: [nothing], more: false, total: zeros })
     assert.deepEqual(await store.readUsage({ ...ALL, keyId: 'key_a' }), {
       buckets: [nothing],
@@ -76,7 +79,9 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     })
     await use(store, { key: 'a' })
     const { buckets, total } = await store.readUsage(ALL)
-    assert.deepEqual(buckets, [{ day, model, keyId, keyName, metadata, ofAccountId, accountName, ...total }])
+    assert.deepEqual(buckets, [
+      { day, hour, model, keyId, keyName, metadata, ofAccountId, accountName, ...total },
+    ])
     assert.equal(total.costNanos, 800n)
   })
 
@@ -90,6 +95,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(buckets, [
       {
         day: '2026-11-15',
+        hour: null,
         model: 'm',
         keyId: 'key_a',
         keyName: 'renamed',
@@ -171,17 +177,17 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     }
     assert.deepEqual(await page(2), ['x,y', true, 3n])
     assert.deepEqual(await page(3), ['x,y,z', false, 3n])
-    assert.deepEqual(await page(2, { day: null, model: 'y', keyId: null, ofAccountId: null }), [
+    assert.deepEqual(await page(2, { day: null, hour: null, model: 'y', keyId: null, ofAccountId: null }), [
       'z',
       false,
       3n,
     ])
-    assert.deepEqual(await page(2, { day: null, model: 'xx', keyId: null, ofAccountId: null }), [
+    assert.deepEqual(await page(2, { day: null, hour: null, model: 'xx', keyId: null, ofAccountId: null }), [
       'y,z',
       false,
       3n,
     ])
-    assert.deepEqual(await page(2, { day: null, model: 'z', keyId: null, ofAccountId: null }), [
+    assert.deepEqual(await page(2, { day: null, hour: null, model: 'z', keyId: null, ofAccountId: null }), [
       '',
       false,
       3n,
@@ -237,7 +243,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     const models = ['', 'm', 'm\u0001', 'm\u0001n', 'mm', '😀', '\uffee', 'ä']
     const someCall = fc.record({
       key: fc.constantFrom(...keys),
-      atMs: fc.integer({ min: -3, max: 3 }).map((days) => NOON + days * DAY_MS),
+      atMs: fc.integer({ min: -30, max: 30 }).map((times) => NOON + (times * DAY_MS) / 10),
       model: fc.option(fc.constantFrom(...models)),
       more: fc.record({
         costNanos: fc.bigInt({ min: 0n, max: 10n ** 12n }),
