@@ -1,6 +1,6 @@
 import { type Discount, readDiscount } from '../pricing/amounts.ts'
-import { shippedBook } from '../pricing/compile-version.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
+import { shippedBook } from '../pricing/price-list.ts'
 import { type Config, ConfigError } from './read-config.ts'
 
 /** Reads the configured prices and discounts. Throws a ConfigError that names each wrong member of the price file. */

@@ -1,23 +1,8 @@
 import { parseUsd } from '../kernel/money.ts'
 import { TEXT_MODES, TIERS, type Tier, UNIT_PRICES, UNITS, UNITS_OF, type Unit } from '../kernel/usage.ts'
 import { FACTOR_ONE } from './amounts.ts'
-import listPrices from './list-prices.json' with { type: 'json' }
-import type { ModelPrice, PriceBook, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
+import type { ModelPrice, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry } from './price-file.ts'
-
-/** Validated by a test, not at startup, where validation took a sixth of the time. */
-export const LIST_PRICES = listPrices.versions as readonly BookVersionEntry[]
-
-export function shippedBook(): PriceBook {
-  const [first, ...later] = LIST_PRICES
-  if (first === undefined) throw new TypeError('the shipped book holds no version')
-  return {
-    versions: [
-      compileVersion(first, null),
-      ...later.map((entry) => compileVersion(entry, instantMs(entry.effective_from))),
-    ],
-  }
-}
 
 /** The time from which prices apply. A date means its first instant in UTC. */
 export function instantMs(text: string): number {
@@ -27,12 +12,34 @@ export function instantMs(text: string): number {
 /** Converts the decimals of a price file to maps of whole numbers, once per version, so that rating only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
   const usualRatio = tierRatios(entry)
-  const models = entry.models.map((model) => compileModel(model, entry.tools, usualRatio))
+  const models = entry.models.map((model) => compiledOnce(model, entry.tools, usualRatio))
   const names = new Map<string, ModelPrice>()
   for (const model of models)
     for (const name of [model.id, ...(model.entry.aliases ?? [])]) names.set(name, model)
   const defaultModels = new Map(Object.entries(entry.default_models ?? {}))
   return { id: entry.id, effectiveFromMs, defaultModels, models, names, entry }
+}
+
+interface Compiled {
+  readonly circumstances: string
+  readonly model: ModelPrice
+}
+
+/** Versions share the entries of models that did not change between them. */
+const compiledModels = new WeakMap<ModelEntry, Compiled>()
+
+function compiledOnce(
+  entry: ModelEntry,
+  tools: BookVersionEntry['tools'],
+  usualRatio: UsualRatio,
+): ModelPrice {
+  const ratios = TIERS.map((tier) => usualRatio(entry.provider, tier).join('/'))
+  const circumstances = `${ratios.join(' ')} ${JSON.stringify(tools[entry.provider])}`
+  const known = compiledModels.get(entry)
+  if (known?.circumstances === circumstances) return known.model
+  const model = compileModel(entry, tools, usualRatio)
+  compiledModels.set(entry, { circumstances, model })
+  return model
 }
 
 function compileModel(

@@ -1,82 +1,65 @@
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Usage } from '../kernel/usage.ts'
-import { compileVersion, instantMs, LIST_PRICES } from './compile-version.ts'
+import { appliedAt, buildBook, mergeLayers, type PriceLayers } from './build-book.ts'
+import { compileVersion } from './compile-version.ts'
 import type { PriceBook, PriceVersion } from './price-book.ts'
-import { type BookVersionEntry, type OverlayEntry, overlayFile, versionFile } from './price-file.ts'
+import {
+  listFile,
+  type OverlayEntry,
+  overlayFile,
+  type PriceList,
+  type SetPriceEntry,
+  setPriceFile,
+  versionFile,
+} from './price-file.ts'
+import { BUILT_IN_LAYERS } from './price-list.ts'
 import { type RatedLine, type Rating, rate, ratedLines } from './rate.ts'
 import { readRating } from './rating-text.ts'
 import type { RatingContext } from './request-profile.ts'
 
-type LoadedBook =
-  | { readonly kind: 'book'; readonly book: PriceBook }
-  | { readonly kind: 'refused'; readonly problems: readonly string[] }
+type Loaded<T> = T | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
-/** Each start date of the list or an overlay begins a version. A refusal reports all problems of the file. */
-export function loadPrices(
-  overlayText = '[]',
-  versions: readonly BookVersionEntry[] = LIST_PRICES,
-): LoadedBook {
-  const read = parseText(overlayFile, overlayText)
-  if (!read.success) return { kind: 'refused', problems: read.problems }
-  const overlays = read.data.toSorted((a, b) => startOf(a) - startOf(b))
-  const starts = versions.map((version, index) => (index === 0 ? -Infinity : startOf(version)))
-  const instants = [...new Set([...starts, ...overlays.map(startOf)])].sort((a, b) => a - b)
-  const compiled: PriceVersion[] = []
+type LoadedBook = Loaded<{ readonly kind: 'book'; readonly book: PriceBook }>
+
+/** Reads an overlay file on top of the other layers. A refusal reports all problems of the file. */
+export function loadPrices(overlayText = '[]', layers: PriceLayers = BUILT_IN_LAYERS): LoadedBook {
+  const read = readOverlays(overlayText)
+  return read.kind === 'refused' ? read : loadLayers({ ...layers, overlays: read.overlays })
+}
+
+export function readOverlays(
+  text: string,
+): Loaded<{ readonly kind: 'overlays'; readonly overlays: readonly OverlayEntry[] }> {
+  const read = parseText(overlayFile, text)
+  return read.success
+    ? { kind: 'overlays', overlays: read.data }
+    : { kind: 'refused', problems: read.problems }
+}
+
+/** Checks each version from an instant on. Layers that fit one by one may not fit together. */
+export function loadLayers(layers: PriceLayers, fromMs = -Infinity): LoadedBook {
+  const book = buildBook(layers)
   const problems = new Set<string>()
-  for (const fromMs of instants) {
-    const base = versions[starts.findLastIndex((start) => start <= fromMs)]
-    if (base === undefined) continue
-    const applied = overlays.filter((overlay) => startOf(overlay) <= fromMs)
-    const isDated = Number.isFinite(fromMs)
-    const merged = parse(versionFile, {
-      ...applied.reduce(applyOverlay, base),
-      id: base.id + digestOf(applied),
-      effective_from: isDated ? new Date(fromMs).toISOString() : base.effective_from,
-    })
-    if (merged.success) compiled.push(compileVersion(merged.data, isDated ? fromMs : null))
-    else for (const problem of merged.problems) problems.add(problem)
+  for (const { id, effectiveFromMs } of book.versions) {
+    const startMs = effectiveFromMs ?? -Infinity
+    if (startMs < fromMs) continue
+    const merged = parse(versionFile, mergeLayers(appliedAt(layers, startMs), id, effectiveFromMs))
+    if (!merged.success) for (const problem of merged.problems) problems.add(problem)
   }
-  const [first, ...later] = compiled
-  if (problems.size > 0 || first === undefined) return { kind: 'refused', problems: [...problems] }
-  return { kind: 'book', book: { versions: [first, ...later] } }
+  return problems.size > 0 ? { kind: 'refused', problems: [...problems] } : { kind: 'book', book }
 }
 
-function startOf({ effective_from: from }: { readonly effective_from?: string | undefined }): number {
-  return from === undefined ? -Infinity : instantMs(from)
+/** Reads a list of prices from a file or a request. */
+export function readPriceList(value: unknown): Loaded<{ readonly kind: 'list'; readonly list: PriceList }> {
+  const read = parse(listFile, value)
+  return read.success ? { kind: 'list', list: read.data } : { kind: 'refused', problems: read.problems }
 }
 
-/** A digest of the overlays' content, which does not depend on their layout: the same prices have the same id. */
-function digestOf(applied: readonly OverlayEntry[]): string {
-  if (applied.length === 0) return ''
-  return `+${createHash('sha256').update(JSON.stringify(applied)).digest('hex').slice(0, 8)}`
-}
-
-/**
- * The prices with the overlay's changes and additions, which are checked afterwards. A model that exists retains the
- * members that the overlay does not mention, but its `rates` are replaced as a whole, because old and new rates do not
- * fit together. A name that the overlay gives to a model is removed from the model that had it.
- */
-function applyOverlay(prices: BookVersionEntry, overlay: OverlayEntry): BookVersionEntry {
-  const changes = new Map((overlay.models ?? []).map((model) => [model.id, model]))
-  const names = new Set([...changes.values()].flatMap(({ id, aliases = [] }) => [id, ...aliases]))
-  const models = prices.models.map((model) => {
-    const change = changes.get(model.id)
-    const aliases = change?.aliases ?? model.aliases?.filter((alias) => !names.has(alias))
-    return { ...model, ...change, ...(aliases && { aliases }) }
-  })
-  const known = new Set(prices.models.map(({ id }) => id))
-  const added = [...changes.values()].filter(({ id }) => !known.has(id))
-  const defaults = Object.entries({ ...prices.default_models, ...overlay.default_models })
-  const tools = { ...prices.tools }
-  for (const [provider, fees] of Object.entries(overlay.tools ?? {}))
-    tools[provider] = { ...tools[provider], ...fees }
-  return {
-    ...prices,
-    models: [...models, ...added] as BookVersionEntry['models'],
-    tools,
-    default_models: Object.fromEntries(defaults.filter((each): each is [string, string] => each[1] !== null)),
-  }
+export function readSetPrice(
+  value: unknown,
+): Loaded<{ readonly kind: 'price'; readonly entry: SetPriceEntry }> {
+  const read = parse(setPriceFile, value)
+  return read.success ? { kind: 'price', entry: read.data } : { kind: 'refused', problems: read.problems }
 }
 
 type Parsed<T> =

@@ -18,6 +18,9 @@ const tokens = z
   .max(2 ** 31, TOKENS)
 
 const endpoint = z.string().startsWith('/v1/', 'must begin with /v1/')
+const INSTANT = 'must be a UTC date or instant, such as "2026-12-01" or "2026-12-01T00:00:00Z"'
+const instant = z.union([z.iso.date(), z.iso.datetime()], INSTANT)
+
 const flag = z.boolean({ error: 'must be true or false' })
 const name = z
   .string()
@@ -75,6 +78,8 @@ const model = z.strictObject({
   mode: z.enum(MODES, `must be one of ${MODES.join(', ')}`).optional(),
   /** Upstream no longer serves the model. It stays in the price book, so that past calls can be rerated. */
   retired: flag.optional(),
+  /** The day or instant (UTC) from which upstream no longer serves the model. */
+  shutdown_at: instant.nullish(),
   context_window_tokens: tokens.nullish(),
   max_output_tokens: tokens.nullish(),
   /** Rates that replace `rates` on some endpoints. */
@@ -86,9 +91,6 @@ const model = z.strictObject({
   geography: z.record(name, multiplier).optional(),
   regional_uplift: multiplier.nullish(),
 })
-
-const INSTANT = 'must be a UTC date or instant, such as "2026-12-01" or "2026-12-01T00:00:00Z"'
-const instant = z.union([z.iso.date(), z.iso.datetime()], INSTANT)
 
 export const versionFile = z
   .strictObject({
@@ -118,9 +120,8 @@ export const versionFile = z
       if (!owners.has(model)) context.addIssue(`default_models["${path}"]: there is no model "${model}"`)
   })
 
-const overlay = z.strictObject({
-  /** The instant from which the overlay applies. If it is absent, the overlay always applies. */
-  effective_from: instant.optional(),
+/** Changes of prices. Each names only what it changes. */
+const changes = {
   /** Null removes a default model. */
   default_models: z.record(endpoint, name.nullable()).optional(),
   tools: toolsByProvider.optional(),
@@ -129,7 +130,34 @@ const overlay = z.strictObject({
     .max(20_000)
     .refine((models) => new Set(models.map(({ id }) => id)).size === models.length, 'name a model twice')
     .optional(),
-})
+}
+
+/** Without `effective_from`, the overlay always applies. */
+const overlay = z.strictObject({ effective_from: instant.optional(), ...changes })
+
+/** The price of one model: a member of `models` without its id. */
+export const setPriceFile = model.partial().omit({ id: true })
+
+/** A list of prices: those it began with, and dated changes. A newer list only adds changes. */
+export const listFile = z
+  .strictObject({
+    revision: z
+      .int('must be a whole number')
+      .min(1)
+      .max(2 ** 31),
+    base: z.strictObject({
+      id: name.default('base'),
+      effective_from: instant.default('2026-01-01'),
+      default_models: z.record(endpoint, name).optional(),
+      tools: toolsByProvider.default({}),
+      models: z.array(model).max(20_000),
+    }),
+    changes: z.array(z.strictObject({ id: name, effective_from: instant, ...changes })).max(10_000),
+  })
+  .refine(({ changes }) => new Set(changes.map(({ id }) => id)).size === changes.length, {
+    message: 'two changes have the same id',
+    path: ['changes'],
+  })
 
 /** An overlay file is one overlay, or a list of them for changes at several dates. */
 export function overlayFile(value: unknown): z.ZodType<readonly OverlayEntry[]> {
@@ -139,4 +167,7 @@ export function overlayFile(value: unknown): z.ZodType<readonly OverlayEntry[]> 
 export type BookVersionEntry = z.output<typeof versionFile>
 export type ModelEntry = z.output<typeof model>
 export type OverlayEntry = z.output<typeof overlay>
+export type SetPriceEntry = z.output<typeof setPriceFile>
+export type PriceList = z.output<typeof listFile>
+export type ListChange = PriceList['changes'][number]
 export type RateTableEntry = z.output<typeof rateTable>

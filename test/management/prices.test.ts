@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { shippedBook } from '../../src/pricing/compile-version.ts'
+import { shippedBook } from '../../src/pricing/price-list.ts'
 import { versionAt } from '../../src/pricing/price-book.ts'
 import { startGateway } from '../support/gateway.ts'
 import { closeAfter, test } from '../support/suite.ts'

@@ -6,11 +6,12 @@ import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
 import type { ChildCall, DeferredObject } from '../../src/ledger/deferred.ts'
 import type { Metered } from '../../src/metering/meter.ts'
 import { type ObjectBillDependencies, ObjectBills } from '../../src/objects/object-bills.ts'
-import { shippedBook } from '../../src/pricing/compile-version.ts'
+import { versionAt } from '../../src/pricing/price-book.ts'
+import { shippedBook } from '../../src/pricing/price-list.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
 
-const [{ id: versionId, entry }] = shippedBook().versions
+const { id: versionId, entry } = versionAt(shippedBook(), Date.now())
 
 const batch: DeferredObject = {
   ...{ surface: 'messages', scope: '', objectId: 'msgbatch_1', kind: 'message_batch' },

@@ -73,7 +73,7 @@ test('lines of a model without a price cost together what they cost apart once i
   const model = { id: 'new', provider: 'openai', rates: { long_context_above: 272_000, standard } }
   const later = loadPrices(JSON.stringify({ models: [model] }))
   assert.ok(later.kind === 'book')
-  const [version] = later.book.versions
+  const version = later.book.versions.at(-1)
   const context = { ...CHAT, modelAsked: null, batch: true }
   const used = createBatchUsage(context, shipped)
   const rated = { ...context, modelAsked: 'new' }

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { versionAt } from '../../src/pricing/price-book.ts'
+import { shippedBook } from '../../src/pricing/price-list.ts'
 import type { Effect } from './documented-requests.ts'
 
 interface Listed {
@@ -10,10 +12,7 @@ interface Listed {
   readonly rates: { readonly standard: Readonly<Record<string, unknown>> }
 }
 
-const book = JSON.parse(readFileSync('src/pricing/list-prices.json', 'utf8')) as {
-  readonly versions: readonly { readonly models: readonly Listed[] }[]
-}
-const listed = book.versions[0]?.models ?? []
+const listed: readonly Listed[] = versionAt(shippedBook(), Date.now()).entry.models
 
 export function modelsOf(provider: string, ...modes: string[]): readonly string[] {
   return listed

@@ -23,14 +23,19 @@ function version(id: string, effective_from: string, models = MODELS): BookVersi
 
 const small = [version('one', '2026-01-01')]
 
+/** The first version is the base of a list, and the others are its changes. */
+function layersOf([base = version('none', '2026-01-01'), ...changes]: readonly BookVersionEntry[]) {
+  return { list: { revision: 1, base, changes }, sets: [], overlays: [] }
+}
+
 function load(versions: readonly BookVersionEntry[], overlay?: string): PriceBook {
-  const loaded = loadPrices(overlay, versions)
+  const loaded = loadPrices(overlay, layersOf(versions))
   if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
   return loaded.book
 }
 
 function problems(versions: readonly BookVersionEntry[], overlay?: string): readonly string[] {
-  const loaded = loadPrices(overlay, versions)
+  const loaded = loadPrices(overlay, layersOf(versions))
   return loaded.kind === 'refused' ? loaded.problems : []
 }
 

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { NO_USAGE, type Quantities, type Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { shippedBook } from '../../src/pricing/compile-version.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { PriceVersion } from '../../src/pricing/price-book.ts'
+import { versionAt } from '../../src/pricing/price-book.ts'
+import { shippedBook } from '../../src/pricing/price-list.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
 
-const [shipped] = shippedBook().versions
+const shipped = versionAt(shippedBook(), Date.now())
 
 function rated(
   model: string,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Quantities } from '../../src/kernel/usage.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
+import { versionAt } from '../../src/pricing/price-book.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import type { RatingContext } from '../../src/pricing/request-profile.ts'
 import { test } from '../support/suite.ts'
@@ -76,7 +77,7 @@ test('an overlay can change and remove the default model of an endpoint', () => 
   }
   const loaded = loadPrices(JSON.stringify(overlay))
   assert.ok(loaded.kind === 'book')
-  const [version] = loaded.book.versions
+  const version = versionAt(loaded.book, Date.now())
   const rated = (endpoint: string, units: Quantities) =>
     rate(usageOf([partOf(units)]), contextOf(endpoint), version)
   // 100 × $2/M + 50 × $2.50/M + 1,000 × $8/M

@@ -17,7 +17,7 @@ export const shippedBook: PriceBook = (() => {
   return loaded.book
 })()
 
-export const shipped: PriceVersion = shippedBook.versions[0]
+export const shipped: PriceVersion = shippedBook.versions.at(-1) ?? shippedBook.versions[0]
 
 export function prices(changes: Partial<PriceSettings> = {}, book = shippedBook): Prices {
   return new Prices(book, {

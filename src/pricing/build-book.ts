@@ -1,0 +1,161 @@
+import { createHash } from 'node:crypto'
+import { compileVersion, instantMs } from './compile-version.ts'
+import type { PriceBook, PriceVersion } from './price-book.ts'
+import type { BookVersionEntry, ListChange, OverlayEntry, PriceList, SetPriceEntry } from './price-file.ts'
+
+/**
+ * The price book is built from three layers. The first that names a model at an instant decides: the overlay file of the
+ * node, prices that operators set, the list. Each start date in a layer begins a version.
+ */
+export interface PriceLayers {
+  readonly list: PriceList
+  readonly sets: readonly SetPrice[]
+  readonly overlays: readonly OverlayEntry[]
+}
+
+/** The price of one model from an instant on. Null: the set price ends, and the list applies again. */
+export interface SetPrice {
+  readonly model: string
+  readonly effectiveFromMs: number
+  readonly entry: SetPriceEntry | null
+}
+
+export function buildBook(layers: PriceLayers): PriceBook {
+  const [first = -Infinity, ...later] = startsOf(layers)
+  return {
+    versions: [new LazyVersion(layers, first), ...later.map((fromMs) => new LazyVersion(layers, fromMs))],
+  }
+}
+
+/** The instants at which prices change, from -Infinity on. */
+function startsOf({ list, sets, overlays }: PriceLayers): readonly number[] {
+  const dated = [...list.changes, ...overlays].map(startOf)
+  const starts = new Set([-Infinity, ...dated, ...sets.map(({ effectiveFromMs }) => effectiveFromMs)])
+  return [...starts].sort((a, b) => a - b)
+}
+
+function startOf({ effective_from: from }: { readonly effective_from?: string | undefined }): number {
+  return from === undefined ? -Infinity : instantMs(from)
+}
+
+/** Compiled when it is first used: a long history costs nothing until somebody rerates it. */
+class LazyVersion implements PriceVersion {
+  readonly id: string
+  readonly effectiveFromMs: number | null
+  readonly #applied: AppliedLayers
+  #compiled: PriceVersion | null = null
+
+  constructor(layers: PriceLayers, fromMs: number) {
+    this.#applied = appliedAt(layers, fromMs)
+    this.id = idOf(this.#applied)
+    this.effectiveFromMs = Number.isFinite(fromMs) ? fromMs : null
+  }
+
+  get entry(): BookVersionEntry {
+    return this.#version.entry
+  }
+
+  get models(): PriceVersion['models'] {
+    return this.#version.models
+  }
+
+  get names(): PriceVersion['names'] {
+    return this.#version.names
+  }
+
+  get defaultModels(): PriceVersion['defaultModels'] {
+    return this.#version.defaultModels
+  }
+
+  get #version(): PriceVersion {
+    this.#compiled ??= compileVersion(
+      mergeLayers(this.#applied, this.id, this.effectiveFromMs),
+      this.effectiveFromMs,
+    )
+    return this.#compiled
+  }
+}
+
+/** What of each layer applies at an instant, in the order of their dates. */
+export interface AppliedLayers {
+  readonly base: PriceList['base']
+  readonly changes: readonly ListChange[]
+  readonly sets: readonly SetPrice[]
+  readonly overlays: readonly OverlayEntry[]
+}
+
+export function appliedAt({ list, sets, overlays }: PriceLayers, atMs: number): AppliedLayers {
+  const begun = <T extends { readonly effective_from?: string | undefined }>(
+    all: readonly T[],
+  ): readonly T[] => all.filter((each) => startOf(each) <= atMs).toSorted((a, b) => startOf(a) - startOf(b))
+  const latest = new Map<string, SetPrice>()
+  for (const set of sets) {
+    const known = latest.get(set.model)
+    if (set.effectiveFromMs <= atMs && set.effectiveFromMs >= (known?.effectiveFromMs ?? -Infinity))
+      latest.set(set.model, set)
+  }
+  const current = [...latest.values()].filter(({ entry }) => entry !== null)
+  return {
+    base: list.base,
+    changes: begun(list.changes),
+    sets: current.sort((a, b) => (a.model < b.model ? -1 : 1)),
+    overlays: begun(overlays),
+  }
+}
+
+/** The last change of the list and, if there is more, a digest of it: on all nodes, the same prices have the same id. */
+function idOf({ base, changes, sets, overlays }: AppliedLayers): string {
+  const listed = changes.at(-1)?.id ?? base.id
+  if (sets.length + overlays.length === 0) return listed
+  const content = JSON.stringify([sets.map(({ model, entry }) => [model, entry]), overlays])
+  return `${listed}+${createHash('sha256').update(content).digest('hex').slice(0, 8)}`
+}
+
+/** The prices of a version, as one file. */
+export function mergeLayers(
+  { base, changes, sets, overlays }: AppliedLayers,
+  id: string,
+  fromMs: number | null,
+): BookVersionEntry {
+  const set: OverlayEntry = { models: sets.map(({ model, entry }) => ({ ...entry, id: model })) }
+  const merged = [...changes.map(pricesOf), set, ...overlays].reduce(applyOverlay, {
+    ...base,
+    id,
+    effective_from: base.effective_from,
+  })
+  return fromMs === null ? merged : { ...merged, effective_from: new Date(fromMs).toISOString() }
+}
+
+function pricesOf({ id: _, ...change }: ListChange): OverlayEntry {
+  return change
+}
+
+/**
+ * The prices with the overlay's changes and additions. A model that exists retains the members that the overlay does not
+ * mention, but its `rates` are replaced as a whole, because old and new rates do not fit together. A name that the
+ * overlay gives to a model is removed from the model that had it. Entries that do not change stay the same objects.
+ */
+function applyOverlay(prices: BookVersionEntry, overlay: OverlayEntry): BookVersionEntry {
+  const changes = new Map((overlay.models ?? []).map((model) => [model.id, model]))
+  if (changes.size === 0 && overlay.tools === undefined && overlay.default_models === undefined) return prices
+  const names = new Set([...changes.values()].flatMap(({ id, aliases = [] }) => [id, ...aliases]))
+  const models = prices.models.map((model) => {
+    const change = changes.get(model.id)
+    const losesName = change === undefined && model.aliases?.some((alias) => names.has(alias)) === true
+    if (change === undefined && !losesName) return model
+    const aliases = change?.aliases ?? model.aliases?.filter((alias) => !names.has(alias))
+    return { ...model, ...change, ...(aliases && { aliases }) }
+  })
+  const known = new Set(prices.models.map(({ id }) => id))
+  const added = [...changes.values()].filter(({ id }) => !known.has(id))
+  const defaults = Object.entries({ ...prices.default_models, ...overlay.default_models })
+  const tools = { ...prices.tools }
+  for (const [provider, fees] of Object.entries(overlay.tools ?? {}))
+    tools[provider] = { ...tools[provider], ...fees }
+  return {
+    ...prices,
+    models: [...models, ...added] as BookVersionEntry['models'],
+    tools,
+    default_models: Object.fromEntries(defaults.filter((each): each is [string, string] => each[1] !== null)),
+  }
+}
