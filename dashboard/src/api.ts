@@ -7,12 +7,8 @@ export type { BalanceObject as Balance, Credit } from '../../src/api/credit.ts'
 export type { EventObject as ActivityEvent } from '../../src/api/event.ts'
 export type { ListOf } from '../../src/api/fields.ts'
 export type { Key } from '../../src/api/key.ts'
-export type {
-  OverviewObject as Overview,
-  PriceBookObject as PriceBook,
-  PricedModel,
-  Session,
-} from '../../src/api/overview.ts'
+export type { OverviewObject as Overview, Session } from '../../src/api/overview.ts'
+export type { PriceBookObject as PriceBook, PricedModel } from '../../src/api/prices.ts'
 export type { Bill, RequestRecord as Call } from '../../src/api/request.ts'
 export type { Usage, UsageBucketObject as Bucket } from '../../src/api/usage.ts'
 export type { Delivery, Webhook } from '../../src/api/webhook.ts'

@@ -90,36 +90,3 @@ export const overviewSchema = z
   })
   .meta({ id: 'overview', description: 'The account at a glance.' })
 export type OverviewObject = z.infer<typeof overviewSchema>
-
-export const priceBookSchema = z
-  .object({
-    object: z.literal('price_book'),
-    price_version: z.string(),
-    effective_from: f.instant().nullable().describe('Null: from the beginning.'),
-    overlay: f.textOrNull("The name of the operator's price file; null without one."),
-    upcoming: z
-      .array(z.object({ price_version: z.string(), effective_from: f.instant().nullable() }))
-      .describe('Known versions that take effect later.'),
-    tools: z.record(z.string(), z.unknown()).describe('Prices per call or per hour, by provider.'),
-    models: z.array(
-      z.object({
-        id: z.string(),
-        provider: z.string(),
-        mode: z.string(),
-        aliases: z.array(z.string()),
-        retired: z.boolean(),
-        source: z.enum(['list', 'overlay']).describe('`overlay`: the price file added or changed it.'),
-        context_window_tokens: z.int().nullable(),
-        max_output_tokens: z.int().nullable(),
-        prices: z
-          .looseObject({ rates: z.record(z.string(), z.unknown()).optional() })
-          .describe(
-            'As in a price file: `rates` by tier, in US dollars as decimals in quotes, for a million tokens unless the name ' +
-              'says otherwise; `endpoints`, `tools` and multipliers.',
-          ),
-      }),
-    ),
-  })
-  .meta({ id: 'price_book', description: 'The prices in effect.' })
-export type PriceBookObject = z.infer<typeof priceBookSchema>
-export type PricedModel = PriceBookObject['models'][number]

@@ -21,7 +21,6 @@ import { SettlementWatch } from '../ledger/settlement-watch.ts'
 import { createRefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import { Deferrals } from '../objects/deferrals.ts'
 import type { Discount } from '../pricing/amounts.ts'
-import type { PriceBook } from '../pricing/price-book.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { OpenSockets } from '../sockets/open-sockets.ts'
 import { CallCounts } from '../telemetry/call-counts.ts'
@@ -29,6 +28,7 @@ import { type ObserveCall, observeAll } from '../telemetry/call-log.ts'
 import type { Traces } from '../telemetry/traces.ts'
 import type { ResolveHost } from '../webhooks/endpoint-address.ts'
 import type { Installation, StoreSurroundings } from './installation.ts'
+import type { PriceSource } from './price-source.ts'
 import { RealUpstream } from './real-upstream.ts'
 
 const BUFFERED_REPLIES_BYTES_MAX = 512 * 1024 ** 2
@@ -54,7 +54,7 @@ export interface Opened {
   readonly installation: Installation
   /** Null with SQLite. */
   readonly spool: SettlementSpool | null
-  readonly book: PriceBook
+  readonly priceSource: PriceSource
   readonly discount: Discount
 }
 
@@ -62,13 +62,13 @@ export interface Opened {
 export type CreatedGateway = Awaited<ReturnType<typeof createGateway>>
 
 export async function createGateway(opened: Opened) {
-  const { config, surroundings, installation, spool, book, discount } = opened
+  const { config, surroundings, installation, spool, priceSource, discount } = opened
   const { log } = surroundings
   const { store, clock, digestKey } = installation
   const nextUlid = createUlidSource(clock)
-  const counts = new CallCounts(book)
+  const counts = new CallCounts(priceSource.book)
   const traces = await openTraces(config, surroundings, clock)
-  const prices = new Prices(book, {
+  const prices = new Prices(priceSource.book, {
     discount,
     unpriced: config.unpriced,
     chatDefaultTier: config.chatDefaultTier,

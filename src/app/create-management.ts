@@ -1,8 +1,7 @@
+import { basename } from 'node:path'
 import { upstreamKeys } from '../http-calls/own-upstreams.ts'
 import { loadLater } from '../kernel/clock.ts'
 import type { Management, ServingNode, UpstreamKeys } from '../management/route.ts'
-import type { PriceBook } from '../pricing/price-book.ts'
-import { shippedBook } from '../pricing/price-list.ts'
 import type { MetricSources } from '../telemetry/metric-table.ts'
 import { createWebhookDispatcher } from '../webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules } from '../webhooks/endpoint-address.ts'
@@ -10,12 +9,7 @@ import type { CreatedGateway, Opened } from './create-gateway.ts'
 
 type WebhookDispatcher = ReturnType<typeof createWebhookDispatcher>
 
-/** `currentBook`: the prices in use, which a reload replaces. */
-export async function createManagement(
-  opened: Opened,
-  created: CreatedGateway,
-  currentBook: () => PriceBook,
-) {
+export async function createManagement(opened: Opened, created: CreatedGateway) {
   const { config, surroundings, installation } = opened
   const { gateway, nextUlid, settlements, isSecure } = created
   const { store, clock, digestKey, webhookSealer } = installation
@@ -50,7 +44,7 @@ export async function createManagement(
     upstreamKeys: upstreamKeysOf(opened, created),
     waitingCalls,
     refusedCalls,
-    node: nodeOf(opened, created, currentBook),
+    node: nodeOf(opened, created),
     scrapeMetrics: async () => await (await scraper.get())(),
     recheckWaitingCalls: () => queues.signalAll(),
     webhooks: { sealer: webhookSealer, rules, wake: () => webhooks.wake() },
@@ -71,12 +65,7 @@ function metricSources(
   }
 }
 
-function nodeOf(
-  { config }: Opened,
-  { gateway, isSimulated }: CreatedGateway,
-  currentBook: () => PriceBook,
-): ServingNode {
-  let shipped: PriceBook | null = null
+function nodeOf({ config, priceSource }: Opened, { gateway, isSimulated }: CreatedGateway): ServingNode {
   return {
     storeKind: config.databaseUrl === null ? 'sqlite' : 'postgres',
     get simulator() {
@@ -84,11 +73,8 @@ function nodeOf(
     },
     alertThresholds: config.budgetThresholdsPercent,
     callsInFlight: () => gateway.inFlight.count,
-    prices() {
-      const book = currentBook()
-      shipped ??= config.prices === null ? book : shippedBook()
-      return { book, shipped, overlayFile: config.prices?.file ?? null }
-    },
+    prices: priceSource,
+    overlayFile: config.prices === null ? null : basename(config.prices.file),
   }
 }
 

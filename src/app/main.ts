@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Certificate, outOfDate, readCertificate } from '../config/read-certificate.ts'
 import { type Config, ConfigError } from '../config/read-config.ts'
-import { readPricing } from '../config/read-pricing.ts'
+import { readOverlayText, readPricing } from '../config/read-pricing.ts'
 import { checkNodeSockets } from '../http/node-sockets.ts'
 import { createHttpServer, type HttpServer, type ServerOptions } from '../http/server.ts'
 import type { CertificatePair } from '../http/tls-handshakes.ts'
@@ -23,11 +23,11 @@ import { startRetention } from '../ledger/retention.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from '../management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from '../management/health.ts'
-import type { PriceBook } from '../pricing/price-book.ts'
 import { type CreatedGateway, createGateway, type Opened, type Surroundings } from './create-gateway.ts'
 import { createManagement } from './create-management.ts'
-import { type Installation, openInstallation } from './installation.ts'
+import { openInstallation } from './installation.ts'
 import { openMetricsListener } from './metrics-listener.ts'
+import { PriceSource } from './price-source.ts'
 
 /** How long shutdown waits for the last traces. After that, they are lost. */
 const TRACES_FLUSH_MS = 3_000
@@ -41,13 +41,15 @@ export type RunningTollgate = Awaited<ReturnType<typeof startTollgate>>
 export async function startTollgate(config: Config, surroundings: Surroundings) {
   const { clock = systemClock } = surroundings
   checkNodeSockets()
-  const { book, discount } = await readPricing(config)
+  const { own, discount } = await readPricing(config)
   const certificate = config.tls === null ? null : readCertificate(config.tls)
   const installation = await openInstallation(config, { ...surroundings, clock })
   let spool: SettlementSpool | null = null
   try {
-    spool = await openSpool(config, surroundings.log)
-    return await serve({ config, surroundings, installation, spool, book, discount }, certificate)
+    const { log } = surroundings
+    spool = await openSpool(config, log)
+    const priceSource = await PriceSource.open({ store: installation.store, clock, log }, own)
+    return await serve({ config, surroundings, installation, spool, priceSource, discount }, certificate)
   } catch (error) {
     await spool?.close()
     await installation.close()
@@ -68,7 +70,7 @@ async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<Se
 }
 
 async function serve(opened: Opened, certificate: Certificate | null) {
-  const { config, surroundings, installation, spool } = opened
+  const { config, surroundings, installation, spool, priceSource } = opened
   const { log } = surroundings
   const { store, clock } = installation
   if (installation.interruptedCalls > 0) {
@@ -77,12 +79,14 @@ async function serve(opened: Opened, certificate: Certificate | null) {
       'calls that were in flight when the gateway last stopped are closed as interrupted, at no charge',
     )
   }
-  await storePriceVersions(store, opened.book)
-  let currentBook = opened.book
   const created = await createGateway(opened)
   const { gateway } = created
   const { counts, outbox, deferrals } = gateway
-  const { management, webhooks } = await createManagement(opened, created, () => currentBook)
+  priceSource.start((book) => {
+    gateway.prices.use(book)
+    counts.useBook(book)
+  })
+  const { management, webhooks } = await createManagement(opened, created)
   const router = loadLater(() => import('../management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
   const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
@@ -137,13 +141,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
   return {
     reloadPrices: (file: string) =>
       reload(file, 'prices', opened, async () => {
-        const { loadPrices } = await import('../pricing/load-book.ts')
-        const loaded = loadPrices(readFileSync(file, 'utf8'))
-        if (loaded.kind === 'refused') throw new ConfigError(loaded.problems)
-        await storePriceVersions(store, loaded.book)
-        gateway.prices.use(loaded.book)
-        currentBook = loaded.book
-        counts.useBook(loaded.book)
+        await priceSource.useOverlays(await readOverlayText(readFileSync(file, 'utf8'), file))
       }),
     reloadCertificate: (file: string) =>
       reload(file, 'certificate', opened, async () => {
@@ -167,6 +165,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
     async stop() {
       ready = false
+      priceSource.stop()
       retention?.stop()
       await deferrals.stop()
       router.cancel()
@@ -177,14 +176,6 @@ async function serve(opened: Opened, certificate: Certificate | null) {
       return { cutStreams }
     },
   }
-}
-
-/** Stores price versions before the first call is billed with them. */
-async function storePriceVersions(
-  store: Pick<Installation['store'], 'storePriceVersion'>,
-  { versions }: PriceBook,
-): Promise<void> {
-  await Promise.all(versions.map(({ id, entry }) => store.storePriceVersion(id, JSON.stringify(entry))))
 }
 
 /** Uses the file's new content. If that fails, the former content stays in use: the log and an event say why. */

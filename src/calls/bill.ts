@@ -8,7 +8,7 @@ import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import { withCallFees } from '../pricing/call-fees.ts'
 import { tokenLimits } from '../pricing/hold.ts'
-import { findModel, isPricedPer } from '../pricing/price-book.ts'
+import { findPriceFor, isPricedPer } from '../pricing/price-book.ts'
 import type { Rating } from '../pricing/rate.ts'
 import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
@@ -200,7 +200,7 @@ export function figuresOfRequest(
 
 function statedByRequest({ ask: { profile }, terms }: BilledCall): RatedUsage | null {
   const { version, model, endpoint } = profile
-  const isPriced = isPricedPer('input_characters', findModel(version, model), endpoint)
+  const isPriced = isPricedPer('input_characters', findPriceFor(version, model), endpoint)
   const characters = isPriced ? profile.characters : null
   if (characters === null) return null
   const part = { model: null, quantities: { input_characters: characters }, promptTokens: 0 }

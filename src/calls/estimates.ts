@@ -10,7 +10,7 @@ import type { Delivered, Metered } from '../metering/meter.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { tokenLimits } from '../pricing/hold.ts'
 import { tierOf } from '../pricing/modifiers.ts'
-import { findModel, isPricedPer } from '../pricing/price-book.ts'
+import { findPriceFor, isPricedPer } from '../pricing/price-book.ts'
 import {
   countInputAudio,
   countOutputAudio,
@@ -198,7 +198,7 @@ export function bytesOf({ text, thinking, tool }: Delivered): number {
 
 /** Whether the model is priced by the length of audio. */
 function isTimed({ version, modelAsked, endpoint }: EstimatedCall['plan']): boolean {
-  return isPricedPer('audio_input_milliseconds', findModel(version, modelAsked), endpoint)
+  return isPricedPer('audio_input_milliseconds', findPriceFor(version, modelAsked), endpoint)
 }
 
 /** How long the model worked invisibly. A broken call is charged only for what was delivered. */

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import type { Command } from 'commander'
-import type { PriceBookObject } from '../api/overview.ts'
+import type { PriceBookObject } from '../api/prices.ts'
+import { systemClock } from '../kernel/clock.ts'
 import { fileProblem } from '../kernel/errors.ts'
 import { loadPrices } from '../pricing/load-book.ts'
-import type { PriceBook } from '../pricing/price-book.ts'
+import { type PriceBook, versionAt } from '../pricing/price-book.ts'
 import { shippedBook } from '../pricing/price-list.ts'
 import { registerAll } from './api-command.ts'
 import type { Exact, Options } from './client.ts'
@@ -53,7 +54,7 @@ async function showPrices(name: string | undefined, options: Options): Promise<v
 async function checkOverlay(file: string): Promise<void> {
   const book = loadBook(file)
   const last = book.versions.at(-1) ?? book.versions[0]
-  const [shipped] = shippedBook().versions
+  const shipped = versionAt(shippedBook(), systemClock.nowMs())
   const added = last.models.filter(({ id }) => !shipped.names.has(id))
   const changed = last.models.filter(({ id, entry }) => {
     const before = shipped.names.get(id)?.entry

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Config, PROVIDER_URLS, readConfig } from '../config/read-config.ts'
-import { readPricing } from '../config/read-pricing.ts'
+import { readBook } from '../config/read-pricing.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { formatUsd, rawInteger, rawNumber } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
@@ -14,6 +14,8 @@ import { addTokens, NO_TOKENS, type ReportedRow } from '../reconcile/figures.ts'
 import { MESSAGES_HEADERS, MESSAGES_PLACES, readMessagesReport } from '../reconcile/messages-report.ts'
 import { ReportFailed, type ReportSource } from '../reconcile/read-report.ts'
 import { readRecorded } from '../reconcile/recorded.ts'
+import { runOn } from '../store/operations/operation.ts'
+import { PRICES } from '../store/operations/prices.ts'
 import { collect, examples, UsageError } from './command.ts'
 import { openDatabaseSnapshot } from './open-database.ts'
 import { renderRecords } from './records.ts'
@@ -79,9 +81,9 @@ async function reconcile(options: Options): Promise<AllResults> {
   const { start, end } = daysOf(options)
   const toleranceMillionths = toleranceOf(options.tolerance)
   const surfaces = surfacesOf(options, config)
-  const { book } = await readPricing(config)
   const snapshot = await openDatabaseSnapshot(config)
   try {
+    const book = await readBook(config, await runOn(snapshot.query, PRICES.brief.readPrices()))
     const results: SurfaceResult[] = []
     for (const surface of surfaces) {
       const reported = await readReported(surface, start, end, options, config)

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { parseTime, type Time } from '../api/fields.ts'
 import { type Config, readConfig } from '../config/read-config.ts'
-import { readPricing } from '../config/read-pricing.ts'
+import { readBook } from '../config/read-pricing.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { firstUlid } from '../kernel/ids.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
@@ -14,7 +14,7 @@ import {
   type UnchangedBecause,
 } from '../ledger/rerate.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
-import { versionAt } from '../pricing/price-book.ts'
+import { findModel, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import type { Store } from '../store/store.ts'
 import { examples, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
@@ -61,9 +61,9 @@ async function rerate(options: Options): Promise<void> {
       '--apply also needs --yes. Run the command without --apply first to check the differences.',
     )
   const config = readConfig(process.env)
-  const prices = await currentPrices(config)
   const { store } = await openDatabase(config)
   try {
+    const prices = await currentPrices(config, store)
     const summary = new Summary()
     for await (const calls of selectedCalls(selection, store))
       for (const call of calls) summary.add(call, prices)
@@ -146,7 +146,7 @@ async function applyRerates(
       .filter((rerated) => typeof rerated !== 'string')
       .filter((rerated) => charge || creditOf(rerated) > 0n)
     for (const { call } of changed) {
-      const { id, json } = prices.versionAt(call.startedAtMs)
+      const { id, json } = prices.versionFor(call)
       if (!stored.has(id)) await store.storePriceVersion(id, json)
       stored.add(id)
     }
@@ -236,13 +236,25 @@ const UNCHANGED: Readonly<Record<UnchangedBecause, string>> = {
   unreadable: 'Unchanged: usage or price unreadable (`tollgate audit` names the first call)',
 }
 
-async function currentPrices(config: Config): Promise<CurrentPrices> {
-  const { book } = await readPricing(config)
-  const texts = new Map(book.versions.map((version) => [version.id, JSON.stringify(version.entry)]))
+/** A version is written out once: `rateAgain` caches it by its text. */
+async function currentPrices(config: Config, store: Pick<Store, 'readPrices'>): Promise<CurrentPrices> {
+  const book = await readBook(config, await store.readPrices())
+  const texts = new Map<string, string>()
+  const textOf = ({ id, entry }: PriceVersion): string => {
+    const text = texts.get(id) ?? JSON.stringify(entry)
+    texts.set(id, text)
+    return text
+  }
   return {
-    versionAt(atMs) {
-      const { id } = versionAt(book, atMs)
-      return { id, json: texts.get(id) ?? '' }
+    versionFor({ startedAtMs, model, modelAsked }) {
+      const hasPrice = (version: PriceVersion) =>
+        findModel(version, model) !== null || findModel(version, modelAsked) !== null
+      const then = versionAt(book, startedAtMs)
+      const later = book.versions.filter(
+        ({ effectiveFromMs }) => (effectiveFromMs ?? -Infinity) > startedAtMs,
+      )
+      const version = [then, ...later].find(hasPrice) ?? then
+      return { id: version.id, json: textOf(version) }
     },
     rateAgain: createRateAgain(),
   }

@@ -199,6 +199,12 @@ const fixedHeaders = z
   .prefault({})
   .transform((headers) => Object.entries(headers).flat())
 
+const modelName = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'must be the id of a model')
+const fallbacks = z.record(z.string().regex(/^[\x21-\x29\x2b-\x7e]{0,199}[\x21-\x7e]$/), modelName, {
+  error: ({ code }) =>
+    code === 'invalid_key' ? 'is not a model or a pattern that ends in "*"' : 'must be an object',
+})
+
 const thresholds = z
   .array(wholeNumber(1, 99), 'must be a list')
   .max(limits.budgetThresholdsMax, `must have at most ${limits.budgetThresholdsMax} entries`)
@@ -212,6 +218,7 @@ export const FILE_SETTINGS = {
   budgetWaitMs: ['budgets.wait_seconds', seconds(0, 600, limits.budgetWaitMs)],
   unpriced: ['pricing.unpriced', oneOf(['auto', 'refuse', 'pass'], 'auto')],
   discounts: ['pricing.discounts', discountsByModel.prefault({})],
+  priceFallbacks: ['prices.fallbacks', fallbacks.prefault({})],
   retentionDays: ['requests.retention_days', wholeNumber(1, 3_650).default(30)],
   bodiesBytesMax: [
     'requests.bodies_bytes_max',

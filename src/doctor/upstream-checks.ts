@@ -1,5 +1,5 @@
 import { readPepper, type UpstreamConfig } from '../config/read-config.ts'
-import { readPricing } from '../config/read-pricing.ts'
+import { readBook } from '../config/read-pricing.ts'
 import { type EgressRules, routeTo } from '../http/egress.ts'
 import { requestWhole } from '../http/request-whole.ts'
 import { VERSION } from '../kernel/runtime.ts'
@@ -9,6 +9,7 @@ import { findModel, versionAt } from '../pricing/price-book.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { readOwnUpstreams } from '../store/operations/accounts.ts'
 import { runOn } from '../store/operations/operation.ts'
+import { PRICES } from '../store/operations/prices.ts'
 import { sql } from '../store/operations/sql.ts'
 import { text } from '../store/rows.ts'
 import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
@@ -124,7 +125,10 @@ export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) =>
   const rows = await opened.query(
     sql`SELECT DISTINCT model FROM rollup WHERE day >= ${since} AND unpriced_requests > 0 ORDER BY model`,
   )
-  const version = versionAt((await readPricing(config)).book, nowMs)
+  const version = versionAt(
+    await readBook(config, await runOn(opened.query, PRICES.brief.readPrices())),
+    nowMs,
+  )
   const missing = rows.map((row) => text(row, 'model')).filter((model) => findModel(version, model) === null)
   if (missing.length === 0) return ok(`all models of the last week have a price in ${version.id}`)
   const more = missing.length > NAMES_SHOWN_MAX ? ` and ${missing.length - NAMES_SHOWN_MAX} more` : ''

@@ -44,6 +44,7 @@ export const EVENT_TYPES = [
   ...['key.created', 'key.updated', 'key.rotated', 'key.revoked', 'key.expired', 'key.expiring'],
   ...['key.budget.threshold', 'key.budget.exceeded', 'account.budget.threshold', 'account.budget.exceeded'],
   ...['balance.low', 'balance.exhausted', 'credit.added', 'call.unpriced', 'reload.refused'],
+  'prices.updated',
   ...['account.created', 'account.updated', 'account.suspended', 'account.resumed'],
   ...['admin_key.created', 'admin_key.revoked'],
   ...['webhook.created', 'webhook.updated', 'webhook.deleted', 'webhook.disabled', 'webhook.test'],

@@ -16,8 +16,14 @@ export const CREDIT_BACK = 'credit_back' as const
 
 /** The current price book, to price past calls as if it had applied then. */
 export interface CurrentPrices {
-  /** The price version for calls of this time. `json` is the same string whenever the version is the same. */
-  versionAt(atMs: number): { readonly id: string; readonly json: string }
+  /**
+   * The price version that applied at the time of the call, as known now, or the first later one with a price for its model.
+   * `json` is the same string whenever the version is the same.
+   */
+  versionFor(call: Pick<RerateCandidate, 'startedAtMs' | 'model' | 'modelAsked'>): {
+    readonly id: string
+    readonly json: string
+  }
   readonly rateAgain: RateAgain
 }
 
@@ -55,13 +61,13 @@ export function creditOf({ call, newCostNanos }: ChangedCall): Nanos {
 
 export function rerateCall(
   call: RerateCandidate,
-  { versionAt, rateAgain }: CurrentPrices,
+  { versionFor, rateAgain }: CurrentPrices,
 ): ChangedCall | UnchangedBecause {
   const { usage, rating } = call
   if (usage === null) return 'no_usage'
   // A call that was credited in full stays free at any price.
   if (call.credited) return 'credited_back'
-  const version = versionAt(call.startedAtMs)
+  const version = versionFor(call)
   let rated: ReturnType<RateAgain>
   try {
     rated = rateAgain({ usage, rating, priceVersionJson: version.json })

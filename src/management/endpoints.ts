@@ -5,6 +5,7 @@ import * as events from './events.ts'
 import * as keys from './keys.ts'
 import { openApiRoute } from './openapi.ts'
 import * as overview from './overview.ts'
+import * as prices from './prices.ts'
 import * as requests from './requests.ts'
 import type { AccountRule, RequiredRole } from './roles.ts'
 import type { Method, Route, RouteParts } from './route.ts'
@@ -370,7 +371,32 @@ const ENDPOINTS: readonly Endpoint[] = [
     path: '/gateway/v1/prices',
     role: 'viewer',
     account: 'one',
-    route: overview.getPrices,
+    route: prices.getPrices,
+  },
+  {
+    id: 'set_price',
+    method: 'PUT',
+    path: '/gateway/v1/prices/{model}',
+    role: 'operator',
+    account: 'none',
+    route: prices.setPrice,
+  },
+  {
+    id: 'unset_price',
+    method: 'DELETE',
+    path: '/gateway/v1/prices/{model}',
+    role: 'operator',
+    account: 'none',
+    nouns: ['set price'],
+    route: prices.unsetPrice,
+  },
+  {
+    id: 'push_prices',
+    method: 'POST',
+    path: '/gateway/v1/prices/push',
+    role: 'operator',
+    account: 'none',
+    route: prices.pushPrices,
   },
   {
     id: 'get_openapi',

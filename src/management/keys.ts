@@ -14,7 +14,7 @@ import type { Secret } from '../kernel/secret.ts'
 import { NAME_CHARS_MAX, nearestName } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { type KeyChanges, type KeyRecord, LIMIT_NAMES, NO_LIMITS } from '../keys/key-store.ts'
-import { findModel, type PriceBook, suggestModel } from '../pricing/price-book.ts'
+import { findPriceFor, type PriceBook, suggestModel } from '../pricing/price-book.ts'
 import {
   defineRoute,
   invalid,
@@ -53,7 +53,7 @@ export function refuseUnknownModel(
   for (const entry of entries) {
     const isPattern = entry.endsWith('*')
     const text = isPattern ? entry.slice(0, -1) : entry
-    if (current.some((version) => findModel(version, text) !== null)) continue
+    if (current.some((version) => findPriceFor(version, text) !== null)) continue
     if (isPattern && names.some((name) => name.startsWith(text))) continue
     // Name the closest model, even if it is not similar.
     const meant = suggestModel(names, entry) ?? nearestName(text.slice(0, NAME_CHARS_MAX), names, Infinity)
@@ -65,7 +65,7 @@ export function refuseUnknownModel(
 }
 
 function checkAllowedModels({ allowed_models: models }: KeyEditFields, atMs: number, { node }: Management) {
-  return models == null ? null : refuseUnknownModel(models, node.prices().book, atMs)
+  return models == null ? null : refuseUnknownModel(models, node.prices.book, atMs)
 }
 
 function mintApiKey(createdAtMs: number, { nextUlid, digestKey, servicePrefix }: Management) {

@@ -1,29 +1,11 @@
-import { basename } from 'node:path'
-import { isDeepStrictEqual } from 'node:util'
 import { fieldsOf } from '../api/field-names.ts'
 import type { Written } from '../api/fields.ts'
 import { balanceObject } from '../api/objects.ts'
-import {
-  NAMED_KEYS_MAX,
-  type OverviewObject,
-  overviewSchema,
-  type PriceBookObject,
-  type PricedModel,
-  priceBookSchema,
-} from '../api/overview.ts'
+import { NAMED_KEYS_MAX, type OverviewObject, overviewSchema } from '../api/overview.ts'
 import { shareWork } from '../kernel/clock.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
-import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import {
-  defineRoute,
-  formatInstant,
-  type Management,
-  NO_STORE,
-  replyWhole,
-  type ServingNode,
-  usd,
-} from './route.ts'
+import { defineRoute, type Management, NO_STORE, replyWhole, type ServingNode, usd } from './route.ts'
 
 const percentOf = ({ capNanos, spentNanos }: AttentionKey) =>
   capNanos === null || capNanos === 0n ? 0 : Number((spentNanos * 100n) / capNanos)
@@ -101,49 +83,6 @@ export const getOverview = defineRoute({
         ? { calls_in_flight: node.callsInFlight(), calls_waiting: waitingCalls.count }
         : { calls_in_flight: overview.inFlight, calls_waiting: waitingCalls.countOfAccount(accountId) }
     return overviewObject(overview, node, load)
-  },
-})
-
-function modelObject(model: ModelPrice, shipped: PriceVersion): Written<PricedModel> {
-  const { id, provider, mode, aliases = [], retired = false, ...prices } = model.entry
-  const listed = shipped.names.get(model.id)?.entry
-  // With an overlay, all entries are new objects, whose members may be in another order.
-  const isListed = listed === model.entry || isDeepStrictEqual(listed, model.entry)
-  return {
-    id,
-    provider,
-    mode: mode ?? model.mode,
-    aliases,
-    retired,
-    source: isListed ? 'list' : 'overlay',
-    context_window_tokens: model.contextWindowTokens,
-    max_output_tokens: model.maxOutputTokens,
-    prices,
-  }
-}
-
-const versionObject = ({ id, effectiveFromMs }: PriceVersion) => ({
-  price_version: id,
-  effective_from: formatInstant(effectiveFromMs),
-})
-
-export const getPrices = defineRoute({
-  summary: 'Show the price book',
-  description: 'The prices that calls are rated with now, on this node.',
-  answer: priceBookSchema,
-  async handle({ atMs }, { node }) {
-    const { book, shipped, overlayFile } = node.prices()
-    const version = versionAt(book, atMs)
-    const listed = versionAt(shipped, atMs)
-    const later = book.versions.filter(({ effectiveFromMs }) => (effectiveFromMs ?? 0) > atMs)
-    return {
-      object: 'price_book',
-      ...versionObject(version),
-      overlay: overlayFile === null ? null : basename(overlayFile),
-      upcoming: later.map(versionObject),
-      tools: version.entry.tools ?? {},
-      models: version.models.map((model) => modelObject(model, listed)),
-    } satisfies Written<PriceBookObject>
   },
 })
 

@@ -6,7 +6,6 @@ import type { BodyReceiver, BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, valuesOf } from '../http/raw-headers.ts'
 import type { Target } from '../http/validate-head.ts'
 import { refuse } from '../kernel/errors.ts'
-import { limits } from '../kernel/limits.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
 import { duplicateNames } from '../metering/json-tokens.ts'
 import { IDEMPOTENCY_HEADER, invalid, type Refused, type Route, refused } from './route.ts'
@@ -30,7 +29,7 @@ export async function readRequest(
     exchange.req.discard(Infinity)
     return { kind: 'request', query: query.value, body: null, idempotency: null } as const
   }
-  const received = await receiveBody(exchange, times)
+  const received = await receiveBody(exchange, times, route.bodyBytesMax)
   if (received.kind !== 'body') return received
   const body = checkBody(route.body, received.bytes)
   if (body.kind === 'refused') return body
@@ -148,11 +147,11 @@ function readIdempotencyKey(
 
 type OwnBody = { readonly kind: 'body'; readonly bytes: Buffer } | Refused | { readonly kind: 'client_left' }
 
-function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
+function receiveBody(exchange: Exchange, times: BodyTimes, bytesMax: number): Promise<OwnBody> {
   return new Promise((resolve) => {
     const { req, res, headers } = exchange
     if (res.isOver) return resolve({ kind: 'client_left' })
-    if (Number(firstValue(headers, 'content-length') ?? 0) > limits.ownBodyBytesMax) return resolve(TOO_LARGE)
+    if (Number(firstValue(headers, 'content-length') ?? 0) > bytesMax) return resolve(tooLarge(bytesMax))
     const chunks: Buffer[] = []
     let bytes = 0
 
@@ -164,7 +163,7 @@ function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
     const receiver: BodyReceiver = {
       data(chunk) {
         bytes += chunk.length
-        if (bytes > limits.ownBodyBytesMax) finish(TOO_LARGE)
+        if (bytes > bytesMax) finish(tooLarge(bytesMax))
         else chunks.push(Buffer.from(chunk))
         return true
       },
@@ -180,7 +179,6 @@ function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
   })
 }
 
-const TOO_LARGE = refused(
-  'body_too_large',
-  `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB. Send a smaller one.`,
-)
+function tooLarge(bytesMax: number): Refused {
+  return refused('body_too_large', `The body is larger than ${bytesMax / 1024} KiB. Send a smaller one.`)
+}

@@ -5,10 +5,12 @@ import type { BodyTimes } from '../http/incoming-request.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'
+import { limits } from '../kernel/limits.ts'
 import type { Actor, Idempotency, IdempotentResult, Surface } from '../kernel/vocabulary.ts'
 import type { Caller } from '../keys/credential.ts'
 import type { DigestKey, SecretSealer } from '../keys/secrets.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
+import type { PriceLayers } from '../pricing/build-book.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import type { Store } from '../store/store.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
@@ -56,7 +58,17 @@ export interface ServingNode {
   /** Percentages of a cap at which an event is emitted. */
   readonly alertThresholds: readonly number[]
   callsInFlight(): number
-  prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
+  readonly prices: NodePrices
+  /** The name of the overlay file; null without one. */
+  readonly overlayFile: string | null
+}
+
+/** The prices of this node, and the way to change those of all nodes. */
+export interface NodePrices {
+  readonly book: PriceBook
+  readonly layers: PriceLayers
+  /** Reads the prices of the database again. */
+  refresh(): Promise<void>
 }
 
 export interface OwnExchange extends Pick<Exchange, 'headers' | 'res'> {
@@ -116,13 +128,14 @@ export interface RouteParts<Query, Body> {
   /** Null: a body is ignored. */
   readonly body: z.ZodType<Body> | null
   readonly repeatable: boolean
+  readonly bodyBytesMax: number
   readonly status: 200 | 201 | 202 | 204
   readonly answer: z.ZodType | null
   readonly alsoAs: Readonly<Record<string, string>>
   handle(request: OwnRequest<Query, Body>, management: Management): Promise<Answer>
 }
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export interface Route extends RouteParts<unknown, unknown> {
   readonly operationId: string
@@ -134,7 +147,14 @@ export interface Route extends RouteParts<unknown, unknown> {
   readonly account: AccountRule
 }
 
-const DEFAULTS = { query: null, body: null, repeatable: false, status: 200, alsoAs: {} } as const
+const DEFAULTS = {
+  query: null,
+  body: null,
+  repeatable: false,
+  bodyBytesMax: limits.ownBodyBytesMax,
+  status: 200,
+  alsoAs: {},
+} as const
 
 type Definition<Query, Body> = Omit<RouteParts<Query, Body>, keyof typeof DEFAULTS> &
   Partial<RouteParts<Query, Body>>

@@ -11,13 +11,34 @@ export interface PriceLayers {
   readonly list: PriceList
   readonly sets: readonly SetPrice[]
   readonly overlays: readonly OverlayEntry[]
+  /** For models without a price: the model whose price applies, by name or pattern. */
+  readonly fallbacks?: Fallbacks
 }
+
+export type Fallbacks = Readonly<Record<string, string>>
 
 /** The price of one model from an instant on. Null: the set price ends, and the list applies again. */
 export interface SetPrice {
   readonly model: string
   readonly effectiveFromMs: number
   readonly entry: SetPriceEntry | null
+}
+
+/** The layers of a database's prices. `listJson` null: no gateway has started with the database. */
+export function storedLayers(
+  stored: {
+    readonly listJson: string | null
+    readonly sets: readonly (Omit<SetPrice, 'entry'> & { readonly entry: string | null })[]
+  },
+  builtIn: PriceList,
+  { overlays, fallbacks }: Pick<PriceLayers, 'overlays' | 'fallbacks'>,
+): PriceLayers {
+  const list = stored.listJson === null ? builtIn : (JSON.parse(stored.listJson) as PriceList)
+  const sets = stored.sets.map(({ entry, ...set }) => ({
+    ...set,
+    entry: entry === null ? null : (JSON.parse(entry) as SetPriceEntry),
+  }))
+  return { list, sets, overlays, ...(fallbacks === undefined ? {} : { fallbacks }) }
 }
 
 export function buildBook(layers: PriceLayers): PriceBook {
@@ -63,6 +84,10 @@ class LazyVersion implements PriceVersion {
     return this.#version.names
   }
 
+  get fallbacks(): PriceVersion['fallbacks'] {
+    return this.#version.fallbacks
+  }
+
   get defaultModels(): PriceVersion['defaultModels'] {
     return this.#version.defaultModels
   }
@@ -82,9 +107,13 @@ export interface AppliedLayers {
   readonly changes: readonly ListChange[]
   readonly sets: readonly SetPrice[]
   readonly overlays: readonly OverlayEntry[]
+  readonly fallbacks: Fallbacks
 }
 
-export function appliedAt({ list, sets, overlays }: PriceLayers, atMs: number): AppliedLayers {
+export function appliedAt(
+  { list, sets, overlays, fallbacks = {} }: PriceLayers,
+  atMs: number,
+): AppliedLayers {
   const begun = <T extends { readonly effective_from?: string | undefined }>(
     all: readonly T[],
   ): readonly T[] => all.filter((each) => startOf(each) <= atMs).toSorted((a, b) => startOf(a) - startOf(b))
@@ -100,20 +129,23 @@ export function appliedAt({ list, sets, overlays }: PriceLayers, atMs: number): 
     changes: begun(list.changes),
     sets: current.sort((a, b) => (a.model < b.model ? -1 : 1)),
     overlays: begun(overlays),
+    fallbacks,
   }
 }
 
 /** The last change of the list and, if there is more, a digest of it: on all nodes, the same prices have the same id. */
-function idOf({ base, changes, sets, overlays }: AppliedLayers): string {
+function idOf({ base, changes, sets, overlays, fallbacks }: AppliedLayers): string {
   const listed = changes.at(-1)?.id ?? base.id
-  if (sets.length + overlays.length === 0) return listed
-  const content = JSON.stringify([sets.map(({ model, entry }) => [model, entry]), overlays])
+  const hasFallbacks = Object.keys(fallbacks).length > 0
+  if (sets.length + overlays.length === 0 && !hasFallbacks) return listed
+  const more = hasFallbacks ? [fallbacks] : []
+  const content = JSON.stringify([sets.map(({ model, entry }) => [model, entry]), overlays, ...more])
   return `${listed}+${createHash('sha256').update(content).digest('hex').slice(0, 8)}`
 }
 
 /** The prices of a version, as one file. */
 export function mergeLayers(
-  { base, changes, sets, overlays }: AppliedLayers,
+  { base, changes, sets, overlays, fallbacks }: AppliedLayers,
   id: string,
   fromMs: number | null,
 ): BookVersionEntry {
@@ -122,6 +154,7 @@ export function mergeLayers(
     ...base,
     id,
     effective_from: base.effective_from,
+    ...(Object.keys(fallbacks).length === 0 ? {} : { fallbacks }),
   })
   return fromMs === null ? merged : { ...merged, effective_from: new Date(fromMs).toISOString() }
 }

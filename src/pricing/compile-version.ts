@@ -17,7 +17,8 @@ export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number 
   for (const model of models)
     for (const name of [model.id, ...(model.entry.aliases ?? [])]) names.set(name, model)
   const defaultModels = new Map(Object.entries(entry.default_models ?? {}))
-  return { id: entry.id, effectiveFromMs, defaultModels, models, names, entry }
+  const fallbacks = Object.entries(entry.fallbacks ?? {}).sort(([a], [b]) => b.length - a.length)
+  return { id: entry.id, effectiveFromMs, defaultModels, models, names, fallbacks, entry }
 }
 
 interface Compiled {

@@ -5,6 +5,7 @@ import { isSearchPaid } from './call-fees.ts'
 import { maxRate, multiplierMax, tierOf } from './modifiers.ts'
 import {
   findModel,
+  findPriceFor,
   highestSearchRate,
   isPricedPer,
   type ModelPrice,
@@ -49,7 +50,7 @@ function boundOf(profile: RequestProfile, version: PriceVersion, discount: Disco
   if (name === null) return unbounded('the request names no model')
   const models: ModelPrice[] = []
   for (const each of [name, ...profile.otherModels]) {
-    const model = findModel(version, each)
+    const model = findPriceFor(version, each)
     if (model === null) return { kind: 'unpriced', model: each }
     models.push(model)
   }
@@ -150,7 +151,7 @@ function inputLimit(model: ModelPrice, profile: RequestProfile): number | null {
 
 /** The most that a call can read and write, by the limits of the served model, else of the one for the request. */
 export function tokenLimits(profile: RequestProfile, served: string | null, version: PriceVersion) {
-  const model = findModel(version, served ?? modelFor(profile, version))
+  const model = findModel(version, served) ?? findPriceFor(version, modelFor(profile, version))
   const stated = profile.maxOutputTokens
   const output = model === null ? stated : outputTokensMax(model, stated)
   return {

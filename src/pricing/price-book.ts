@@ -1,5 +1,5 @@
 import { type Side, type Tier, UNIT_PRICES, UNITS_OF, type Unit } from '../kernel/usage.ts'
-import { nearestName } from '../kernel/vocabulary.ts'
+import { matchesPattern, nearestName } from '../kernel/vocabulary.ts'
 import { type ModelFactors, maxRate } from './modifiers.ts'
 import type { BookVersionEntry, Mode, ModelEntry } from './price-file.ts'
 
@@ -46,6 +46,8 @@ export interface PriceVersion {
   /** The model of requests that name none, by the path template of the endpoint. */
   readonly defaultModels: ReadonlyMap<string, string>
   readonly names: ReadonlyMap<string, ModelPrice>
+  /** Names and patterns of models without a price, each with the model whose price applies; the longest pattern first. */
+  readonly fallbacks: readonly (readonly [pattern: string, model: string])[]
   /** The version in the form of a price file, in which it is also stored. */
   readonly entry: BookVersionEntry
 }
@@ -67,6 +69,14 @@ export function findModel(version: PriceVersion, name: string | null): ModelPric
   if (own !== undefined) return own
   const fineTuned = /^(ft:[^:]+):/.exec(name)?.[1]
   return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
+}
+
+/** The price for a requested model: its own, or that of its fallback. */
+export function findPriceFor(version: PriceVersion, name: string | null): ModelPrice | null {
+  const own = findModel(version, name)
+  if (own !== null || name === null) return own
+  const found = version.fallbacks.find(([pattern]) => matchesPattern(pattern, name))
+  return found === undefined ? null : findModel(version, found[1])
 }
 
 /** The model, or the pattern ending in `*`, that an unknown name probably means; null if none is similar. */

@@ -99,6 +99,8 @@ export const versionFile = z
     default_models: z.record(endpoint, name).optional(),
     tools: toolsByProvider,
     models: z.array(model).max(20_000),
+    /** For requested models without a price of their own: the model whose price applies, by name or pattern. */
+    fallbacks: z.record(name, name).optional(),
   })
   .superRefine(({ models, default_models: defaults = {} }, context) => {
     const owners = new Map<string, string>()

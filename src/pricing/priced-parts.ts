@@ -13,6 +13,7 @@ import { maxRate, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
   findModel,
+  findPriceFor,
   findRate,
   type ModelPrice,
   type PriceVersion,
@@ -108,9 +109,15 @@ export function resolveModel(
 ): Resolved {
   const own = findModel(version, named)
   if (own !== null) return { model: own, asRequested: false, isSubstitute: false }
-  const model = findModel(version, modelAsked ?? version.defaultModels.get(endpoint) ?? null)
+  const requested = modelAsked ?? version.defaultModels.get(endpoint) ?? null
+  const model = findPriceFor(version, requested)
   const isOther = model !== null && named !== null
-  return { model, asRequested: isOther && modelAsked !== null, isSubstitute: isOther && modelAsked === null }
+  const isFallback = model !== null && findModel(version, requested) === null
+  return {
+    model,
+    asRequested: isOther && modelAsked !== null && named !== modelAsked,
+    isSubstitute: isFallback || (isOther && modelAsked === null),
+  }
 }
 
 function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string | null {
@@ -166,7 +173,7 @@ export function mostExpensiveNamed(
   context: RatingContext,
   version: PriceVersion,
 ): string | null {
-  const models = names.flatMap((name) => findModel(version, name) ?? [])
+  const models = names.flatMap((name) => findPriceFor(version, name) ?? [])
   if (models.length < names.length) return null
   const price = (model: ModelPrice) => priceOf(model, 0, NO_USAGE, context, false)
   return mostExpensiveModel(models, { input_tokens: 1, output_tokens: 1 }, price)?.id ?? null

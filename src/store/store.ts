@@ -8,6 +8,7 @@ import { EVENTS } from './operations/events.ts'
 import { LOOKUPS } from './operations/key-lookup.ts'
 import { KEYS } from './operations/keys.ts'
 import type { Methods } from './operations/operation.ts'
+import { PRICES } from './operations/prices.ts'
 import { REQUEST_LOG } from './operations/request-log.ts'
 import { RERATES } from './operations/rerate.ts'
 import { SETTINGS } from './operations/settings.ts'
@@ -23,6 +24,7 @@ export const BRIEF = {
   ...EVENTS.brief,
   ...KEYS.brief,
   ...LOOKUPS.brief,
+  ...PRICES.brief,
   ...REQUEST_LOG.brief,
   ...RERATES.brief,
   ...SETTINGS.brief,

@@ -3,8 +3,9 @@ import type { Table } from './table.ts'
 import { ACCOUNTS_TABLES } from './tables/accounts.ts'
 import { CALLS_TABLES } from './tables/calls.ts'
 import { EVENTS_TABLES } from './tables/events.ts'
+import { PRICES_TABLES } from './tables/prices.ts'
 
-export const tables = { ...ACCOUNTS_TABLES, ...CALLS_TABLES, ...EVENTS_TABLES }
+export const tables = { ...ACCOUNTS_TABLES, ...CALLS_TABLES, ...EVENTS_TABLES, ...PRICES_TABLES }
 
 /** Each table comes after those that it references. */
 export const TABLES: readonly Table[] = Object.values(tables)

@@ -17,7 +17,7 @@ after(stopPostgres)
 
 const pricesOf = (id: string, rate: number): CurrentPrices => ({
   rateAgain,
-  versionAt: () => ({ id, json: versionJson({ 'claude-haiku-5-5': rate }) }),
+  versionFor: () => ({ id, json: versionJson({ 'claude-haiku-5-5': rate }) }),
 })
 /** Other prices; calls were charged 100. */
 const HALF = pricesOf('half', 50)

@@ -15,7 +15,10 @@ import {
 
 after(stopPostgres)
 
-const pricesOf = (id: string, json: string): CurrentPrices => ({ rateAgain, versionAt: () => ({ id, json }) })
+const pricesOf = (id: string, json: string): CurrentPrices => ({
+  rateAgain,
+  versionFor: () => ({ id, json }),
+})
 /** The first model at half its price, the second at double, the third with its first price. */
 const V2 = pricesOf('v2', versionJson({ 'claude-haiku-5-5': 50, 'gpt-6-luna': 80, 'unheard-of': 10 }))
 const V3 = pricesOf('v3', versionJson({ 'claude-haiku-5-5': 90, 'gpt-6-luna': 40 }))
@@ -171,7 +174,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
       const november = Date.UTC(2026, 10, 1)
       const prices: CurrentPrices = {
         rateAgain,
-        versionAt: (atMs) => (atMs < november ? { id: 'v1', json: V1 } : V2.versionAt(atMs)),
+        versionFor: (call) => (call.startedAtMs < november ? { id: 'v1', json: V1 } : V2.versionFor(call)),
       }
       assert.deepEqual(
         (await writer.changes(prices)).map(({ call, versionId }) => `${call.id} ${versionId}`),

@@ -155,7 +155,7 @@ export async function withRerates(
       await fillStore(store)
       const read = (afterId = '') => store.readSettledCalls(afterId)
       const changes = async (prices: CurrentPrices): Promise<ChangedCall[]> => {
-        const { id, json } = prices.versionAt(NOON)
+        const { id, json } = prices.versionFor({ startedAtMs: NOON, model: '', modelAsked: null })
         await store.storePriceVersion(id, json)
         return (await read())
           .map((call) => rerateCall(call, prices))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { shippedBook } from '../../src/pricing/price-list.ts'
 import { versionAt } from '../../src/pricing/price-book.ts'
+import { shippedBook } from '../../src/pricing/price-list.ts'
 import { startGateway } from '../support/gateway.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'

@@ -1,18 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { versionAt } from '../../src/pricing/price-book.ts'
 import { shippedBook } from '../../src/pricing/price-list.ts'
 import type { Effect } from './documented-requests.ts'
 
-interface Listed {
-  readonly id: string
-  readonly mode?: string
-  readonly provider: string
-  readonly context_window_tokens?: number | null
-  readonly max_output_tokens?: number | null
-  readonly rates: { readonly standard: Readonly<Record<string, unknown>> }
-}
-
-const listed: readonly Listed[] = versionAt(shippedBook(), Date.now()).entry.models
+const listed = versionAt(shippedBook(), Date.now()).entry.models
 
 export function modelsOf(provider: string, ...modes: string[]): readonly string[] {
   return listed

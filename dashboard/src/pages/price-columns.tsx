@@ -73,7 +73,7 @@ export const columnsOf = (models: readonly PricedModel[]): readonly Column<Price
         <span class="name" title={aliases.length === 0 ? undefined : `also ${aliases.join(', ')}`}>
           {id}
         </span>
-        {source === 'overlay' && <Tag kind="high">overlay</Tag>}
+        {source !== 'built_in' && <Tag kind="high">{source}</Tag>}
         {retired && <Tag kind="plain">retired</Tag>}
       </>
     ),

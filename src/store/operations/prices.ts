@@ -1,0 +1,82 @@
+import type { PriceChange, StoredPrices, StoredSetPrice } from '../../ledger/prices.ts'
+import { number, text, textOrNull } from '../rows.ts'
+import { recordEvent } from './events.ts'
+import { atomic, type Operation } from './operation.ts'
+import { readSetting } from './settings.ts'
+import { sql } from './sql.ts'
+
+/** Prices that change without a release. A counter tells every node that it must read them again. */
+
+const CHANGES = 'price_changes'
+
+function* countChange(): Operation<void> {
+  yield sql`
+    INSERT INTO setting (name, value) VALUES (${CHANGES}, '1')
+    ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(setting.value AS bigint) + 1 AS text)`
+}
+
+function* readPriceChanges(): Operation<number> {
+  return Number((yield* readSetting(CHANGES)) ?? 0)
+}
+
+const readPrices = atomic(function* (): Operation<StoredPrices> {
+  const changes = yield* readPriceChanges()
+  const [list] = yield sql`SELECT json FROM price_list ORDER BY revision DESC LIMIT 1`
+  const sets =
+    yield sql`SELECT model, effective_from_ms, entry FROM set_price ORDER BY model, effective_from_ms`
+  return {
+    changes,
+    listJson: list === undefined ? null : text(list, 'json'),
+    sets: sets.map((row) => ({
+      model: text(row, 'model'),
+      effectiveFromMs: number(row, 'effective_from_ms'),
+      entry: textOrNull(row, 'entry'),
+    })),
+  }
+})
+
+function* recordChange({ actor, version, models, atMs }: PriceChange): Operation<void> {
+  yield* countChange()
+  const data = { prices: { version, models } }
+  yield* recordEvent({ accountId: 'default', type: 'prices.updated', actor, data }, atMs)
+}
+
+/** False: another node has stored a list of this or a later revision. `change` null: a release brought it. */
+const storePriceList = atomic(function* (
+  revision: number,
+  json: string,
+  change: PriceChange | null,
+  atMs: number,
+) {
+  const stored = yield sql`
+    INSERT INTO price_list (revision, json, at_ms) SELECT ${revision}, ${json}, ${atMs}
+    WHERE NOT EXISTS (SELECT 1 FROM price_list WHERE revision >= ${revision})
+    ON CONFLICT DO NOTHING RETURNING revision`
+  if (stored.length === 0) return false
+  if (change === null) yield* countChange()
+  else yield* recordChange(change)
+  return true
+})
+
+const setPrice = atomic(function* (
+  { model, effectiveFromMs, entry }: StoredSetPrice,
+  change: PriceChange,
+): Operation<void> {
+  yield sql`
+    INSERT INTO set_price (model, effective_from_ms, entry) VALUES (${model}, ${effectiveFromMs}, ${entry})
+    ON CONFLICT (model, effective_from_ms) DO UPDATE SET entry = excluded.entry`
+  yield* recordChange(change)
+})
+
+/** Ends the set price of a model at an instant, with its later entries. */
+const unsetPrice = atomic(function* (model: string, change: PriceChange): Operation<void> {
+  const { atMs } = change
+  yield sql`DELETE FROM set_price WHERE model = ${model} AND effective_from_ms >= ${atMs}`
+  yield sql`INSERT INTO set_price (model, effective_from_ms, entry) VALUES (${model}, ${atMs}, NULL)`
+  yield* recordChange(change)
+})
+
+export const PRICES = {
+  brief: { readPriceChanges, readPrices, storePriceList, setPrice, unsetPrice },
+  reads: {},
+}
