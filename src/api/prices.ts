@@ -91,3 +91,4 @@ export const pricePushSchema = z
     ),
   })
   .meta({ id: 'price_push', description: 'What a list of prices changes.' })
+export type PricePush = z.infer<typeof pricePushSchema>

@@ -15,7 +15,7 @@ import { outputStyle, print, printData } from './terminal.ts'
 export type ApiCommand = readonly [
   usage: string,
   summary: string,
-  request: `${'GET' | 'POST' | 'PATCH'} /${string}`,
+  request: `${'GET' | 'POST' | 'PUT' | 'PATCH'} /${string}`,
   details?: CommandDetails,
 ]
 
@@ -122,7 +122,7 @@ export async function runCommand(
   const { json, format } = options
   if (json && format !== undefined)
     throw new UsageError('--json and --format cannot be used together. Use one of them.')
-  const [method, template = ''] = request.split(' ') as ['GET' | 'POST' | 'PATCH', string]
+  const [method, template = ''] = request.split(' ') as ['GET' | 'POST' | 'PUT' | 'PATCH', string]
   const client = await connect(options)
   const fields = { ...defaults, ...fieldsOf(optionsOf(row), options, method) }
   for (const [name, value] of args)

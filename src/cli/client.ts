@@ -73,7 +73,7 @@ export class Client {
   /** Throws unless the answer's `object` has this value. */
   async request<T extends ApiObject>(
     object: T['object'],
-    method: 'GET' | 'POST' | 'PATCH',
+    method: 'GET' | 'POST' | 'PUT' | 'PATCH',
     path: string,
     content: RequestContent = {},
   ): Promise<ApiAnswer<T>> {
@@ -86,6 +86,13 @@ export class Client {
     } catch (error) {
       throw this.#explainFailure(error, content.idempotencyKey)
     }
+  }
+
+  /** A request whose answer has no body. */
+  async remove(path: string): Promise<void> {
+    await this.#send('DELETE', path, {}, AbortSignal.timeout(TIMEOUT_MS)).catch((error: unknown) => {
+      throw this.#explainFailure(error)
+    })
   }
 
   async *export(path: string, query: Query): AsyncGenerator<Uint8Array> {

@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import type { Command } from 'commander'
-import type { PriceBookObject } from '../api/prices.ts'
+import { type Command, Option } from 'commander'
+import type { PriceBookObject, PricedModel, PricePush } from '../api/prices.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { fileProblem } from '../kernel/errors.ts'
+import { rawNumber } from '../kernel/money.ts'
 import { loadPrices } from '../pricing/load-book.ts'
 import { type PriceBook, versionAt } from '../pricing/price-book.ts'
-import { shippedBook } from '../pricing/price-list.ts'
-import { registerAll } from './api-command.ts'
-import type { Exact, Options } from './client.ts'
+import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
+import { amountField, type FieldOption, registerAll } from './api-command.ts'
+import type { Client, Exact, Options } from './client.ts'
 import { examples, Failure } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { renderRecord, renderRecords } from './records.ts'
@@ -17,15 +18,161 @@ import { outputStyle, PLAIN, print, printData, shownText } from './terminal.ts'
 const PATH = '/gateway/v1/prices'
 const SHOW = { examples: ['tollgate prices show', 'tollgate prices show claude-haiku-5-5'] }
 const SHOW_SUMMARY = 'show the prices in effect, or all details of one model'
+const SET_SUMMARY = 'set the price of a model on all nodes'
+const PUSH_SUMMARY =
+  'send a list of prices to the gateway: a file, or the list of this version of the command'
+
+/** The standard rates, in USD per million tokens. */
+const RATES: readonly FieldOption[] = [
+  ['--input <usd>', 'input', 'price of a million input tokens'],
+  ['--output <usd>', 'output', 'price of a million output tokens'],
+  ['--cache-read <usd>', 'cache_read', 'price of a million cached tokens'],
+  ['--cache-write-5m <usd>', 'cache_write_5m', 'price of a million tokens written to a cache of 5 minutes'],
+  ['--cache-write-1h <usd>', 'cache_write_1h', 'price of a million tokens written to a cache of an hour'],
+  [
+    '--cache-write-30m <usd>',
+    'cache_write_30m',
+    'price of a million tokens written to a cache of 30 minutes',
+  ],
+]
+
+const MORE: readonly FieldOption[] = [
+  ['--like <model>', 'like', 'start from the entry of this model: provider, limits, tiers and rates'],
+  ['--provider <name>', 'provider', 'openai or anthropic, for a new model without --like'],
+  ['--context-window <tokens>', 'context_window_tokens', 'the largest prompt with its answer'],
+  ['--max-output <tokens>', 'max_output_tokens', 'the longest answer'],
+  ['--effective-from <time>', 'effective_from', 'when the price begins (now)'],
+]
+
+const SET = {
+  options: [...RATES, ...MORE],
+  examples: [
+    'tollgate prices set gpt-6.3-sol --like gpt-6.2-sol',
+    'tollgate prices set my-model --provider openai --input 2 --output 10 --cache-read 0.2',
+  ],
+}
+
+const PUSH = {
+  options: [
+    ['--force', 'force', 'accept rates that change by more than a factor of 4'],
+    ['--dry-run', 'dry_run', 'show what would change, and change nothing'],
+  ] as const,
+  examples: ['npx tollgate@latest prices push --dry-run'],
+}
 
 export function register(group: Command): void {
-  const [show] = registerAll(group, 'price_book', [['show [model]', SHOW_SUMMARY, `GET ${PATH}`, SHOW]])
-  show?.action(showPrices)
+  const [show, set, push] = registerAll(group, 'price_book', [
+    ['show [model]', SHOW_SUMMARY, `GET ${PATH}`, SHOW],
+    ['set <model>', SET_SUMMARY, `PUT ${PATH}/<model>`, SET],
+    ['push [file]', PUSH_SUMMARY, `POST ${PATH}/push`, PUSH],
+  ])
+  show?.alias('list').action(showPrices)
+  set?.action(setPrice)
+  push?.action(pushPrices)
+  registerAll(group, 'price', [
+    ['unset <model>', 'end the price that was set for a model', `GET ${PATH}`],
+  ])[0]?.action(unsetPrice)
   group
     .command('check <file>')
     .description('check a price overlay, and show what it changes (local)')
     .addHelpText('after', examples('tollgate prices check overlay.json'))
     .action(checkOverlay)
+}
+
+async function setPrice(model: string, options: Options): Promise<void> {
+  const client = await connect(options)
+  const given = Object.fromEntries(
+    [...RATES, ...MORE].flatMap(([option, field]) => {
+      const value = options[new Option(option).attributeName()]
+      return value === undefined ? [] : [[field, String(value)]]
+    }),
+  )
+  const like = given['like'] === undefined ? null : await entryOf(client, given['like'])
+  const rates = Object.fromEntries(
+    RATES.flatMap(([, field]) => (given[field] ? [[field, given[field]]] : [])),
+  )
+  const limits = ['context_window_tokens', 'max_output_tokens'].flatMap((field) =>
+    given[field] === undefined ? [] : [[field, amountField(given[field])]],
+  )
+  const likeRates = like?.prices.rates as { readonly standard?: object } | undefined
+  const body = {
+    ...(like === null ? {} : likeBody(like)),
+    ...(given['provider'] === undefined ? {} : { provider: given['provider'] }),
+    ...Object.fromEntries(limits),
+    ...(likeRates === undefined && Object.keys(rates).length === 0
+      ? {}
+      : { rates: { ...likeRates, standard: { ...likeRates?.standard, ...rates } } }),
+    ...(given['effective_from'] === undefined ? {} : { effective_from: given['effective_from'] }),
+  }
+  const { value, text } = await client.request('price', 'PUT', `${PATH}/${encodeURIComponent(model)}`, {
+    body,
+  })
+  await print(options.json ? `${text}\n` : renderRecord(value, outputStyle(options)))
+}
+
+async function entryOf(client: Client, name: string): Promise<Exact<PricedModel>> {
+  const { value } = await client.request<Exact<PriceBookObject>>('price_book', 'GET', PATH)
+  const found = value.models.find(({ id, aliases }) => id === name || aliases.includes(name))
+  if (found === undefined)
+    throw new Failure(`There is no price for ${shownText(name)}. \`tollgate prices show\` lists the models.`)
+  return found
+}
+
+/** Names belong to one model, so they are not copied. */
+function likeBody({
+  provider,
+  mode,
+  prices,
+  ...model
+}: Exact<PricedModel>): Readonly<Record<string, unknown>> {
+  const limits = ['context_window_tokens', 'max_output_tokens'] as const
+  const known = limits.flatMap((limit) =>
+    model[limit] === null ? [] : [[limit, rawNumber(String(model[limit]))]],
+  )
+  const {
+    context_window_tokens: _window,
+    max_output_tokens: _output,
+    ...others
+  } = prices as Record<string, unknown>
+  return { ...others, provider, mode, ...Object.fromEntries(known) }
+}
+
+async function unsetPrice(model: string, options: Options): Promise<void> {
+  await (await connect(options)).remove(`${PATH}/${encodeURIComponent(model)}`)
+  await print(`The set price of ${shownText(model)} has ended.\n`)
+}
+
+async function pushPrices(file: string | undefined, options: Options): Promise<void> {
+  const list = file === undefined ? BUILT_IN_LIST : readList(file)
+  const flags = { force: options['force'] === true, dry_run: options['dryRun'] === true }
+  const client = await connect(options)
+  const { value, text } = await client.request<Exact<PricePush>>('price_push', 'POST', `${PATH}/push`, {
+    body: { ...list, ...flags },
+  })
+  if (options.json) return await print(`${text}\n`)
+  const { revision, added, changed } = value
+  const changes = changed.map((row) => ({
+    model: row.model,
+    unit: row.unit,
+    old: row.old ?? '-',
+    new: row.new ?? '-',
+  }))
+  const table =
+    changes.length === 0
+      ? ''
+      : renderRecords({ model: 'model', rate: 'unit', old: 'old', new: 'new' }, changes, PLAIN)
+  const names = added.length === 0 ? '' : `Added: ${added.map((name) => shownText(name)).join(', ')}.\n`
+  const done = flags.dry_run ? 'This was a dry run.' : `The gateway uses revision ${revision}.`
+  await print(`${names}${table}${names === '' && table === '' ? 'Nothing changes. ' : ''}${done}\n`)
+}
+
+function readList(file: string): object {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as object
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new Failure(`${file} is not JSON: ${error.message}`)
+    throw new Failure(`${file} cannot be read: ${fileProblem(error)}.`)
+  }
 }
 
 const columnsOf = (rates: string) => ({
@@ -45,9 +192,7 @@ async function showPrices(name: string | undefined, options: Options): Promise<v
     const title = `Prices ${shownText(value.price_version)}, USD per million tokens\n\n`
     return await print(title + renderRecords(columnsOf('prices.rates'), value.models, style))
   }
-  const model = value.models.find(({ id, aliases }) => id === name || aliases.includes(name))
-  if (model === undefined)
-    throw new Failure(`There is no price for ${shownText(name)}. \`tollgate prices show\` lists the models.`)
+  const model = await entryOf(client, name)
   await print(options.json ? `${JSON.stringify(model, null, 2)}\n` : renderRecord(model, style))
 }
 

@@ -36,6 +36,7 @@ interface Payload {
     readonly file?: string
     readonly reason?: string
     readonly request_id?: string | null
+    readonly prices?: { readonly models: readonly string[] }
     readonly credit?: { readonly amount_usd: string; readonly reason: string }
     readonly admin_key?: { readonly name: string; readonly role: string }
     readonly webhook?: { readonly id: string; readonly url: string; readonly disabled_reason: string | null }
@@ -73,6 +74,8 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
       return `The model ${quoted(data.model)} has no price, so the gateway ${data.refused === true ? 'refused' : 'did not count the cost of'} the call \`${data.request_id}\`.`
     case 'reload.refused':
       return `The file ${quoted(data.file)} cannot be used, so its former content stays in use: ${quoted(data.reason)}.`
+    case 'prices.updated':
+      return `Prices changed: ${(data.prices?.models ?? []).slice(0, 5).map(quoted).join(', ')}.`
     case 'webhook.disabled':
       return `${name} was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'it was turned off'}.`
     case 'webhook.test':

@@ -55,3 +55,32 @@ test('check prints what a valid overlay changes and when, and the errors of an i
   const missing = await prices('check', join(dir, 'nowhere.json'))
   assert.deepEqual([missing.code, missing.stderr.includes('cannot be read')], [1, true])
 })
+
+test('set starts from another model, push sends the list of the command, unset ends the price', async () => {
+  const { done, run, gateway } = commands
+  const shown = await done('prices', 'set', 'brand-new', '--like', 'gpt-5.6-sol', '--input', '3.5')
+  assert.match(shown, /^id +brand-new\nprovider +openai\n/)
+  assert.match(shown, /standard\.input +3\.5$/m)
+  assert.match(shown, /standard\.output +20$/m)
+  assert.match(await done('prices', 'list'), /^brand-new +openai +3\.5 +0\.4 +20$/m)
+  const pushed = await done('prices', 'push', '--dry-run')
+  assert.equal(pushed, 'Nothing changes. This was a dry run.\n')
+  const list = file('list.json', {
+    revision: 9_000,
+    base: { models: [] },
+    changes: [
+      {
+        id: 'later',
+        effective_from: '2026-01-02',
+        models: [{ id: 'pushed', provider: 'openai', rates: { standard: { input: '1', output: '2' } } }],
+      },
+    ],
+  })
+  assert.equal(await done('prices', 'push', list), 'Added: pushed.\nThe gateway uses revision 9000.\n')
+  assert.equal(await done('prices', 'unset', 'brand-new'), 'The set price of brand-new has ended.\n')
+  const again = await run('prices', 'unset', 'brand-new')
+  assert.deepEqual([again.code, again.stdout], [1, ''])
+  assert.match(again.stderr, /No price is set for brand-new/)
+  const { models } = (await gateway.manage('GET', '/gateway/v1/prices')) as { models: { id: string }[] }
+  assert.ok(models.some(({ id }) => id === 'pushed') && !models.some(({ id }) => id === 'brand-new'))
+})
