@@ -4,7 +4,6 @@ import { type Command, Option } from 'commander'
 import type { PriceBookObject, PricedModel, PricePush } from '../api/prices.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { fileProblem } from '../kernel/errors.ts'
-import { rawNumber } from '../kernel/money.ts'
 import { loadPrices } from '../pricing/load-book.ts'
 import { type PriceBook, versionAt } from '../pricing/price-book.ts'
 import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
@@ -110,9 +109,10 @@ async function setPrice(model: string, options: Options): Promise<void> {
   await print(options.json ? `${text}\n` : renderRecord(value, outputStyle(options)))
 }
 
-async function entryOf(client: Client, name: string): Promise<Exact<PricedModel>> {
-  const { value } = await client.request<Exact<PriceBookObject>>('price_book', 'GET', PATH)
-  const found = value.models.find(({ id, aliases }) => id === name || aliases.includes(name))
+async function entryOf(client: Client, name: string): Promise<PricedModel> {
+  const { text } = await client.request('price_book', 'GET', PATH)
+  const { models } = JSON.parse(text) as PriceBookObject
+  const found = models.find(({ id, aliases }) => id === name || aliases.includes(name))
   if (found === undefined)
     throw new Failure(`There is no price for ${shownText(name)}. \`tollgate prices show\` lists the models.`)
   return found
@@ -123,18 +123,10 @@ function likeBody({
   provider,
   mode,
   prices,
-  ...model
-}: Exact<PricedModel>): Readonly<Record<string, unknown>> {
-  const limits = ['context_window_tokens', 'max_output_tokens'] as const
-  const known = limits.flatMap((limit) =>
-    model[limit] === null ? [] : [[limit, rawNumber(String(model[limit]))]],
-  )
-  const {
-    context_window_tokens: _window,
-    max_output_tokens: _output,
-    ...others
-  } = prices as Record<string, unknown>
-  return { ...others, provider, mode, ...Object.fromEntries(known) }
+  context_window_tokens: window,
+  max_output_tokens: output,
+}: PricedModel): Readonly<Record<string, unknown>> {
+  return { ...prices, provider, mode, context_window_tokens: window, max_output_tokens: output }
 }
 
 async function unsetPrice(model: string, options: Options): Promise<void> {

@@ -1,30 +1,17 @@
 import * as accounts from './accounts.ts'
 import * as adminKeys from './admin-keys.ts'
 import * as credits from './credits.ts'
+import type { Endpoint } from './endpoint.ts'
 import * as events from './events.ts'
 import * as keys from './keys.ts'
 import { openApiRoute } from './openapi.ts'
 import * as overview from './overview.ts'
-import * as prices from './prices.ts'
+import { PRICE_ENDPOINTS } from './price-endpoints.ts'
 import * as requests from './requests.ts'
-import type { AccountRule, RequiredRole } from './roles.ts'
-import type { Method, Route, RouteParts } from './route.ts'
+import type { Route } from './route.ts'
 import * as session from './session.ts'
 import * as usage from './usage.ts'
 import * as webhooks from './webhooks.ts'
-
-interface Endpoint {
-  readonly id: string
-  readonly method: Method
-  readonly path: `/${string}`
-  readonly role: RequiredRole
-  readonly account: AccountRule
-  /** The kinds of the records in the path, in order. */
-  readonly nouns?: readonly string[]
-  /** Does not count as a change: whoever has lost a key must always be able to revoke it. */
-  readonly isUnlimited?: true
-  readonly route: RouteParts<unknown, unknown>
-}
 
 const getOpenapi = openApiRoute(() => routes)
 
@@ -365,39 +352,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     account: 'one',
     route: overview.getOverview,
   },
-  {
-    id: 'get_prices',
-    method: 'GET',
-    path: '/gateway/v1/prices',
-    role: 'viewer',
-    account: 'one',
-    route: prices.getPrices,
-  },
-  {
-    id: 'set_price',
-    method: 'PUT',
-    path: '/gateway/v1/prices/{model}',
-    role: 'operator',
-    account: 'none',
-    route: prices.setPrice,
-  },
-  {
-    id: 'unset_price',
-    method: 'DELETE',
-    path: '/gateway/v1/prices/{model}',
-    role: 'operator',
-    account: 'none',
-    nouns: ['set price'],
-    route: prices.unsetPrice,
-  },
-  {
-    id: 'push_prices',
-    method: 'POST',
-    path: '/gateway/v1/prices/push',
-    role: 'operator',
-    account: 'none',
-    route: prices.pushPrices,
-  },
+  ...PRICE_ENDPOINTS,
   {
     id: 'get_openapi',
     method: 'GET',

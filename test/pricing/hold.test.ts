@@ -94,15 +94,19 @@ const unbounded: readonly [says: string, request: RequestProfile, reason: RegExp
   ['a request without a model', { ...COMPLETION, model: null }, /names no model/],
   [
     'content from elsewhere without a known window',
-    { ...MESSAGE, model: 'claude-mythos-5', boundClass: 'elsewhere' },
+    { ...MESSAGE, model: 'gpt-rosalind-research', boundClass: 'elsewhere' },
     /context window/,
   ],
-  ['output without a limit', { ...MESSAGE, model: 'claude-mythos-5', maxOutputTokens: null }, /output limit/],
+  [
+    'output without a limit',
+    { ...MESSAGE, model: 'gpt-rosalind-research', maxOutputTokens: null },
+    /output limit/,
+  ],
   ['images of unknown size', { ...COMPLETION, model: 'gpt-image-2', maxOutputTokens: null }, /output limit/],
   ['an unlimited request', { ...MESSAGE, boundClass: 'unknown' }, /does not limit/],
   [
     'an unreadable limit of such a model',
-    { ...MESSAGE, model: 'claude-mythos-5', maxOutputTokens: 2 ** 53 - 1 },
+    { ...MESSAGE, model: 'gpt-rosalind-research', maxOutputTokens: 2 ** 53 - 1 },
     /beyond any cap/,
   ],
   ['image tool', { ...EXOTIC_CHAT, otherModels: ['gpt-image-2'], maxOutputTokens: null }, /context window/],
@@ -117,7 +121,7 @@ for (const [says, request, reason] of unbounded) {
 }
 
 const unpriced: readonly [says: string, request: RequestProfile, model: string][] = [
-  ['a model without a price', { ...MESSAGE, model: 'claude-fable-5-2' }, 'claude-fable-5-2'],
+  ['a model without a price', { ...MESSAGE, model: 'claude-unknown-9' }, 'claude-unknown-9'],
   ['another model without a price', { ...EXOTIC, otherModels: ['gpt-live-1'] }, 'gpt-live-1'],
 ]
 for (const [says, request, model] of unpriced) {

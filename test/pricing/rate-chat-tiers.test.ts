@@ -71,8 +71,8 @@ gpt-5.4: one token more, and the whole request is re-rated
   gpt-5.4 | 272,001 input, 1,000 output | | 1,382,505,000 | 272,001 × $5/M + 1,000 × $22.50/M = 1,360,005,000 + 22,500,000
 gpt-5.6-sol: caches count for the length and are re-rated
   gpt-5.6-sol | 100,000 input, 150,000 cache_read, 50,000 cache_write_30m, 1,000 output | | 1,450,000,000
-gpt-5.4-pro: a long prompt read from the cache
-  gpt-5.4-pro | 300,000 cache_read | | 1,800,000,000 | 300,000 × $6/M
+gpt-5.4-pro has no cached rate: a long prompt read from the cache costs its highest input rate, flagged
+  gpt-5.4-pro | 300,000 cache_read | unpriced | 18,000,000,000 | 300,000 × $60/M
 gpt-4.1 is flat to a million tokens
   gpt-4.1 | 1,000,000 input | | 2,000,000,000 | 1,000,000 × $2/M
 flex and long context
@@ -88,7 +88,7 @@ ultrafast and long context
   gpt-6-astra | 300,000 input, 1,000 output | serviceTier ultrafast | 36,450,000,000
     300,000 × $120/M + 1,000 × $450/M = 36,000,000,000 + 450,000,000
 flex and long context of gpt-5.4 from its own cached rate
-  gpt-5.4 | 300,000 cache_read | serviceTier flex | 78,000,000 | 300,000 × $0.26/M
+  gpt-5.4 | 300,000 cache_read | serviceTier flex | 75,000,000 | 300,000 × $0.25/M
 `,
 )
 

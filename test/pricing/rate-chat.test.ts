@@ -83,8 +83,8 @@ gpt-6-luna on Decisions charges input only
   gpt-6-luna | 10,000 input, 500 output | endpoint /v1/decisions | 1,000,000 | 10,000 × $0.10/M
 gpt-6-luna on Decisions with a long prompt
   gpt-6-luna | 300,000 input, 500 output | endpoint /v1/decisions | 60,000,000 | 300,000 × $0.20/M
-gpt-6-luna on Decisions lists no cached rate: input, flagged
-  gpt-6-luna | 10,000 cache_read | endpoint /v1/decisions, unpriced | 1,000,000 | 10,000 × $0.10/M
+gpt-6-luna on Decisions lists no cached rate: input
+  gpt-6-luna | 10,000 cache_read | endpoint /v1/decisions | 1,000,000 | 10,000 × $0.10/M
 another model on Decisions costs what it costs elsewhere
   gpt-6-sol | 1,000 input, 100 output | endpoint /v1/decisions | 3,000,000 | 1,000 × $2/M + 100 × $10/M
 `,

@@ -125,7 +125,7 @@ test('the image tool uses the standard tier, whatever the tier of the response',
 })
 
 test('an image model without a price is rated at the most expensive image model, and flagged', () => {
-  const asked = { ...CHAT, modelAsked: 'gpt-5.6-sol', imageToolModel: 'gpt-image-2.6-flare' }
+  const asked = { ...CHAT, modelAsked: 'gpt-5.6-sol', imageToolModel: 'gpt-image-9' }
   // 1,000 × $4/M + 100 × $5/M + 1,000 × $40/M, the rates of chatgpt-image-latest
   const rating = rated(drawing, asked)
   assert.deepEqual([rating.listNanos, rating.unpriced, rating.pricedAsRequested], [44_500_000n, true, false])
@@ -176,8 +176,8 @@ test('a refusal before any output costs nothing, even if tokens are stated', () 
 })
 
 test('if neither the served nor the requested model has a price, the call is unpriced', () => {
-  const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'claude-fable-5-2' })
-  const rating = rated(usage, { ...MESSAGES, modelAsked: 'claude-fable-5-2' })
+  const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'claude-unknown-9' })
+  const rating = rated(usage, { ...MESSAGES, modelAsked: 'claude-unknown-9' })
   assert.deepEqual([rating.kind, rating.listNanos, rating.unpriced], ['unpriced', 0n, true])
 })
 

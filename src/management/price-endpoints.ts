@@ -1,0 +1,38 @@
+import type { Endpoint } from './endpoint.ts'
+import * as prices from './prices.ts'
+
+export const PRICE_ENDPOINTS: readonly Endpoint[] = [
+  {
+    id: 'get_prices',
+    method: 'GET',
+    path: '/gateway/v1/prices',
+    role: 'viewer',
+    account: 'one',
+    route: prices.getPrices,
+  },
+  {
+    id: 'set_price',
+    method: 'PUT',
+    path: '/gateway/v1/prices/{model}',
+    role: 'operator',
+    account: 'none',
+    route: prices.setPrice,
+  },
+  {
+    id: 'unset_price',
+    method: 'DELETE',
+    path: '/gateway/v1/prices/{model}',
+    role: 'operator',
+    account: 'none',
+    nouns: ['set price'],
+    route: prices.unsetPrice,
+  },
+  {
+    id: 'push_prices',
+    method: 'POST',
+    path: '/gateway/v1/prices/push',
+    role: 'operator',
+    account: 'none',
+    route: prices.pushPrices,
+  },
+]
