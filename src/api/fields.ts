@@ -35,6 +35,7 @@ const PATTERNS = {
   admin_key: idPattern('adm'),
   delivery: idPattern('whd'),
   event: idPattern('evt'),
+  person: idPattern('per'),
   /** The id of the first account is `default`; all others have a ULID. */
   account: /^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/,
 }
@@ -83,7 +84,7 @@ export interface ListOf<Row> {
 export const actorSchema = z
   .object({
     kind: z.enum(ACTOR_KINDS),
-    id: textOrNull('The id of the key; null for `command_line` and `system`.'),
+    id: textOrNull('The id of the key or person; null for `command_line` and `system`.'),
     name: textOrNull(),
   })
   .meta({ id: 'actor', description: 'Who made a change. A session has the id and name of its key.' })
@@ -328,6 +329,9 @@ export const AFTER_EXPECTED = 'after must be the `next` of an earlier page.'
 
 export const afterParameter = (kind: keyof typeof PATTERNS) =>
   idOf(kind, AFTER_EXPECTED).optional().describe('The `next` of the previous page.')
+
+export const personParameter = (description: string) =>
+  idOf('person', 'person must be the id of a person, such as per_01J….').optional().describe(description)
 
 export const pageOf = (kind: keyof typeof PATTERNS) => ({
   limit: wholeParameter(1_000).default(100).describe('Maximum rows per page.'),

@@ -12,7 +12,7 @@ const capField = (name: string, period: string) =>
       'most 9 decimals. Null: no budget. 0: every billed call is refused.',
   )
 
-const keyFields = {
+export const keyFields = {
   name: f.textField('name', 120, { blank: false }).describe('The name of the key, for people.'),
   monthly_budget_usd: capField('monthly_budget_usd', 'calendar month (UTC)'),
   daily_budget_usd: capField('daily_budget_usd', 'day (UTC)'),
@@ -70,7 +70,17 @@ const keyFields = {
     ),
 }
 
-export const newKeyFields = z.strictObject(keyFields)
+export const newKeyFields = z.strictObject({
+  ...keyFields,
+  person: z
+    .literal('me', 'person must be "me", or left out.')
+    .optional()
+    .describe(
+      '`me`: the key belongs to the person who signed in and draws on the budget of that person. Then only name and ' +
+        'expires_at are accepted. Members may leave it out.',
+    ),
+})
+export type OwnKeyFields = z.infer<typeof newKeyFields>
 
 export const keyEditFields = z.strictObject({ ...keyFields, name: keyFields.name.optional() })
 export type KeyEditFields = z.infer<typeof keyEditFields>
@@ -87,6 +97,7 @@ export const rotateFields = z.strictObject({
 export const keyListQuery = z.strictObject({
   ...f.pageOf('key'),
   status: f.choiceParameter('status', KEY_STATUSES, 'Only keys with this status.'),
+  person: f.personParameter('Only keys of this person.'),
   search: f
     .textField('search', 200)
     .optional()
@@ -104,6 +115,12 @@ export const keySchema = z
     budget_id: f
       .idOf('budget')
       .describe('The budget of the key: limits, mode and counters. A key and its rotations share it.'),
+    person_id: f
+      .idOf('person')
+      .nullable()
+      .describe(
+        'The person whose key it is. All keys of a person share one budget. Null: the key of a service.',
+      ),
     name: z.string(),
     prefix: f.text('The first characters of the key, to identify it in lists.'),
     last4: f.text('The last four characters of the key.'),

@@ -1,5 +1,6 @@
 import type { OwnUpstream } from '../kernel/vocabulary.ts'
 import { type AdminKeyRecord, type KeyRecord, keyStatus, LIMIT_NAMES } from '../keys/key-store.ts'
+import { type MemberLimits, PERSON_LIMIT_NAMES, type PersonRecord } from '../keys/person-store.ts'
 import type { AccountRecord, Balance, CreditEntry } from '../ledger/account.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import type { WebhookRecord } from '../webhooks/webhook-store.ts'
@@ -9,6 +10,7 @@ import type { BalanceObject, Credit } from './credit.ts'
 import { fieldsOf, formatInstant, usd } from './field-names.ts'
 import type { Written } from './fields.ts'
 import type { Key } from './key.ts'
+import type { Members, Person } from './person.ts'
 import type { Webhook } from './webhook.ts'
 
 /** The objects of answers and events. The database threads load this file, so it imports only types of the schemas. */
@@ -18,7 +20,7 @@ export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Writt
   return {
     id: key.id,
     object: 'key',
-    ...fieldsOf(key, ['accountId', 'budgetId', 'name', 'prefix', 'last4']),
+    ...fieldsOf(key, ['accountId', 'budgetId', 'personId', 'name', 'prefix', 'last4']),
     status: keyStatus(key, nowMs),
     ...fieldsOf(key, LIMIT_NAMES),
     month_spend_usd: usd(key.month.spentNanos),
@@ -101,6 +103,27 @@ export function adminKeyObject(key: AdminKeyRecord): Written<AdminKey> {
     ...fieldsOf(key, ['name', 'role', 'accountId', 'prefix', 'last4']),
     status: key.revokedAtMs === null ? 'usable' : 'revoked',
     ...fieldsOf(key, ['createdAtMs', 'revokedAtMs', 'lastUsedAtMs']),
+  }
+}
+
+export function personObject(person: PersonRecord, nowMs: number): Written<Person> {
+  return {
+    id: person.id,
+    object: 'person',
+    ...fieldsOf(person, ['accountId', 'email', 'name', 'role', 'status', 'budgetId', ...PERSON_LIMIT_NAMES]),
+    month_spend_usd: usd(person.month.spentNanos),
+    month_held_usd: usd(person.month.heldNanos),
+    day_spend_usd: usd(person.month.daySpentNanos),
+    budget_resets_at: formatInstant(nextMonthMs(nowMs)),
+    ...fieldsOf(person, ['keys', 'createdAtMs', 'lastSeenAtMs']),
+  }
+}
+
+export function memberLimitsObject(limits: MemberLimits): Written<Members> {
+  return {
+    object: 'members',
+    ...fieldsOf(limits, ['keysMax', 'keyDaysMax', 'monthlyBudgetNanos', 'dailyBudgetNanos']),
+    ...fieldsOf(limits, ['requestsPerMinute', 'allowedModels', 'logRequests']),
   }
 }
 

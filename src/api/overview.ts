@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
+import { PERSON_ROLES } from '../kernel/vocabulary.ts'
 import { balanceSchema } from './credit.ts'
 import * as f from './fields.ts'
+import { personSchema } from './person.ts'
 
 /** Maximum number of keys in each list of the overview. The `count` of the list includes the others. */
 export const NAMED_KEYS_MAX = 20
@@ -26,8 +27,9 @@ export const sessionSchema = z
   .object({
     object: z.literal('session'),
     expires_at: f.instant(),
-    role: z.enum([...ADMIN_ROLES, 'api_key']),
+    role: z.enum([...PERSON_ROLES, 'api_key']),
     account_id: f.textOrNull('Null for operators.'),
+    person: personSchema.nullable().describe('Null for a session that began with a key.'),
   })
   .meta({
     id: 'session',

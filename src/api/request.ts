@@ -21,6 +21,7 @@ export const requestSchema = z
     account_id: z.string(),
     key_id: f.idOf('key'),
     key_name: f.text('The current name of the key.'),
+    person_id: f.idOf('person').nullable().describe('Whose key it is. Null: the key of a service.'),
     state: z
       .enum(CALL_STATES)
       .describe(
@@ -195,6 +196,7 @@ export const requestListQuery = z
       CALL_STATES,
       'Only calls in this state. Refused calls, and calls that wait on this node, are listed only with this filter.',
     ),
+    person: f.personParameter('Only the calls with the keys of this person.'),
     parent_id: requestIdParameter('parent_id', 'Only the records of this batch, one for each model.'),
     socket: requestIdParameter(
       'socket',

@@ -15,9 +15,9 @@ export const usageQuery = z.strictObject({
     `group_by must be one or more of ${USAGE_DIMENSIONS.join(', ')}, separated by commas, none twice, and hour in place of day.`,
     {
       type: 'string',
-      pattern: `^${ONE_DIMENSION}(?:,${ONE_DIMENSION}){0,2}$`,
+      pattern: `^${ONE_DIMENSION}(?:,${ONE_DIMENSION}){0,4}$`,
       description:
-        'One bucket per `day`, `model` or `key`, or per combination of them. For at most 2 days also `hour`, in place of `day`. Absent: one bucket.',
+        'One bucket per `day`, `model`, `key` or `person`, or per combination of them. For at most 2 days also `hour`, in place of `day`. Absent: one bucket.',
     },
     readDimensions,
   ),
@@ -25,6 +25,7 @@ export const usageQuery = z.strictObject({
     .idOf('key', 'key must be the id of a key, such as key_01J….')
     .optional()
     .describe('Only the usage of this key id. An API key can name only itself.'),
+  person: f.personParameter('Only the usage of the keys of this person.'),
   model: f.optionalText(
     'Only this model, by the name in the buckets: the model that served the call or, if unknown, the requested model.',
   ),
@@ -80,6 +81,8 @@ export const usageBucketSchema = z
     key: f.idOf('key').optional(),
     key_name: f.optionalText('The current name of the key.'),
     metadata: f.metadata().optional().describe('The current metadata of the key.'),
+    person: f.idOf('person').nullable().optional().describe('Null: the keys of services.'),
+    person_email: f.textOrNull().optional(),
     account: f.idOf('account').optional(),
     account_name: f.optionalText('The current name of the account.'),
     ...sums,

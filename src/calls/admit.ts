@@ -143,9 +143,9 @@ async function waitInQueue(
   presence.whenClosed.add(leave)
   let blocked = first
   let admitted = false
-  const { keyId, accountId } = first
+  const { keyId, personId, accountId } = first
   const unsent = describeUnsent(ask, ask.profile.modelAsked, core.clock)
-  core.waitingCalls.add(unsentCall({ ...unsent, state: 'waiting', keyId, accountId }))
+  core.waitingCalls.add(unsentCall({ ...unsent, state: 'waiting', keyId, personId, accountId }))
   try {
     for (;;) {
       const wakeup = await entry.wait(blocked)

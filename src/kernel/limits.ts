@@ -51,6 +51,8 @@ export const limits = {
   storeQueueMax: 20_000,
   readQueueMax: 1_000,
   changesPerMinuteMax: 600,
+  personChangesPerMinuteMax: 60,
+  personKeysPerDayMax: 20,
   webhooksMax: 20,
   webhookPendingMax: 10_000,
   webhookClaimMs: 30_000,

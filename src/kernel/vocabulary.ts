@@ -6,6 +6,13 @@ export type KeyStatus = (typeof KEY_STATUSES)[number]
 export const ADMIN_ROLES = ['operator', 'admin', 'viewer'] as const
 export type AdminRole = (typeof ADMIN_ROLES)[number]
 
+/** The roles of people. Only people are members. */
+export const PERSON_ROLES = [...ADMIN_ROLES, 'member'] as const
+export type PersonRole = (typeof PERSON_ROLES)[number]
+
+export const PERSON_STATUSES = ['active', 'blocked'] as const
+export type PersonStatus = (typeof PERSON_STATUSES)[number]
+
 export const CREDIT_KINDS = ['top_up', 'correction', 'credit_back'] as const
 export type CreditKind = (typeof CREDIT_KINDS)[number]
 
@@ -37,7 +44,7 @@ export const CALL_FLAGS = [
 ] as const
 export type CallFlag = (typeof CALL_FLAGS)[number]
 
-export const USAGE_DIMENSIONS = ['day', 'hour', 'model', 'key', 'account'] as const
+export const USAGE_DIMENSIONS = ['day', 'hour', 'model', 'key', 'person', 'account'] as const
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
 export const EVENT_TYPES = [
@@ -47,6 +54,7 @@ export const EVENT_TYPES = [
   'prices.updated',
   ...['account.created', 'account.updated', 'account.suspended', 'account.resumed'],
   ...['admin_key.created', 'admin_key.revoked'],
+  ...['person.created', 'person.updated', 'person.moved', 'person.blocked', 'person.unblocked'],
   ...['webhook.created', 'webhook.updated', 'webhook.deleted', 'webhook.disabled', 'webhook.test'],
 ] as const
 export type EventType = (typeof EVENT_TYPES)[number]
@@ -82,7 +90,7 @@ export interface Actor {
   readonly name: string | null
 }
 
-export const ACTOR_KINDS = ['admin_key', 'session', 'api_key', 'command_line', 'system'] as const
+export const ACTOR_KINDS = ['admin_key', 'session', 'person', 'api_key', 'command_line', 'system'] as const
 export type ActorKind = (typeof ACTOR_KINDS)[number]
 
 export const COMMAND_LINE: Actor = { kind: 'command_line', id: null, name: null }

@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { AdminRole, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
+import type { AdminRole, OwnUpstream, PersonRole, Surface } from '../kernel/vocabulary.ts'
 
 /** The credential of a request, judged by its form only. The database decides later whether the key is usable. */
 export type Credential =
@@ -52,10 +52,22 @@ export interface KeyFunds {
   readonly balanceNanos: Nanos
 }
 
-export type Caller =
+/** A person who signed in. */
+export interface PersonCaller {
+  readonly kind: 'person'
+  readonly personId: string
+  readonly name: string
+  readonly role: PersonRole
+  /** Null for operators, who act in all accounts. */
+  readonly accountId: string | null
+}
+
+export type KeyCaller =
   | {
       readonly kind: 'api_key'
       readonly keyId: string
+      /** Whose key it is; null: a service's. */
+      readonly personId: string | null
       readonly name: string
       readonly accountId: string
       readonly funds: KeyFunds
@@ -74,4 +86,10 @@ export type Caller =
       readonly accountId: string | null
     }
 
-export type KeyLookup = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }
+export type Caller = KeyCaller | PersonCaller
+
+export function callerId(caller: Caller): string {
+  return caller.kind === 'person' ? caller.personId : caller.keyId
+}
+
+export type KeyLookup = KeyCaller | { readonly kind: 'refused'; readonly reason: KeyRefusal }

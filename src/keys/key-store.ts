@@ -53,6 +53,10 @@ export interface KeyRecord extends KeyLimits {
   readonly accountId: string
   /** The budget that the key shares with those it was rotated from and into. */
   readonly budgetId: string
+  /** The person whose key it is; null: the key of a service. */
+  readonly personId: string | null
+  /** Null: not a device. Until then a refresh makes the key usable again, even after it has expired. */
+  readonly deviceUntilMs: number | null
   readonly name: string
   readonly prefix: string
   readonly last4: string
@@ -81,6 +85,7 @@ export interface KeySuccessor extends Pick<NewKey, 'id' | 'digest' | 'prefix' | 
 
 export interface KeyQuery extends ListQuery {
   readonly status: KeyStatus | null
+  readonly personId?: string | null
   /** Part of a name (case-insensitive), id, prefix or last four characters; or a pair such as `metadata.team:web`. */
   readonly search: string | null
   readonly atMs: number

@@ -22,6 +22,8 @@ export const NOTHING_RECORDED = {
   requestId: '',
   accountId: '',
   keyId: '',
+  /** Whose key it was; null: a service's. */
+  personId: null as Text,
   state: 'in_flight' as CallState,
   /** The object that states the cost, or that a DELETE names. */
   objectId: null as Text,

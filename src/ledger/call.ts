@@ -106,6 +106,7 @@ export type Admission =
       readonly kind: 'blocked'
       readonly by: BlockedBy
       readonly keyId: string
+      readonly personId: string | null
       readonly budgetId: string
       readonly accountId: string
       readonly balanceNanos: Nanos

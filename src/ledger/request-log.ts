@@ -6,6 +6,8 @@ import type { CallRecord } from './call.ts'
 export interface CallFilter {
   readonly accountId: string | null
   readonly keyId: string | null
+  /** The calls with the keys of this person. */
+  readonly personId?: string | null
   /** Time of admission: from `fromMs`, before `toMs`. */
   readonly fromMs: number | null
   readonly toMs: number | null

@@ -48,13 +48,14 @@ export class WaitingCalls {
   /** Lists the waiting calls, newest first. They have no figures, so a filter on a figure matches none. */
   list(filter: CallFilter): readonly CallRecord[] {
     const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
-    const { parentId = null, socketId = null, sessionId = null } = filter
+    const { personId = null, parentId = null, socketId = null, sessionId = null } = filter
     if (status !== null || minCostNanos !== null || flag !== null || parentId !== null) return []
     return [...this.#calls.values()]
       .filter(
         (call) =>
           (accountId === null || call.accountId === accountId) &&
           (keyId === null || call.keyId === keyId) &&
+          (personId === null || call.personId === personId) &&
           (fromMs === null || call.startedAtMs >= fromMs) &&
           (toMs === null || call.startedAtMs < toMs) &&
           (model === null || call.modelAsked === model) &&

@@ -13,6 +13,8 @@ export interface UsageQuery {
   readonly accountId: string | null
   /** Null: the whole account. */
   readonly keyId: string | null
+  /** The keys of this person. */
+  readonly personId?: string | null
   readonly model?: string | undefined
   /** UTC dates, both inclusive. */
   readonly startDay: string
@@ -32,6 +34,8 @@ export interface UsageGroup {
   /** The served model, else the requested one; empty if there is neither. */
   readonly model: string | null
   readonly keyId: string | null
+  /** Null for the keys of services too. */
+  readonly personId: string | null
   /** Null where the query does not group by account. */
   readonly ofAccountId: string | null
 }
@@ -46,6 +50,7 @@ export type UsageSums = Readonly<Record<(typeof USAGE_SUMS)[number], bigint>>
 
 export interface UsageBucket extends UsageGroup, UsageSums {
   readonly keyName: string | null
+  readonly personEmail: string | null
   readonly accountName: string | null
   /** Null if the query does not group by key. */
   readonly metadata: Metadata | null

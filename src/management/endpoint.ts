@@ -12,5 +12,7 @@ export interface Endpoint {
   readonly nouns?: readonly string[]
   /** Does not count as a change: whoever has lost a key must always be able to revoke it. */
   readonly isUnlimited?: true
+  /** People of any role may do it with their own keys. */
+  readonly isForOwn?: true
   readonly route: RouteParts<unknown, unknown>
 }

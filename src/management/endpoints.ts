@@ -6,6 +6,7 @@ import * as events from './events.ts'
 import * as keys from './keys.ts'
 import { openApiRoute } from './openapi.ts'
 import * as overview from './overview.ts'
+import { PEOPLE_ENDPOINTS } from './people-endpoints.ts'
 import { PRICE_ENDPOINTS } from './price-endpoints.ts'
 import * as requests from './requests.ts'
 import type { Route } from './route.ts'
@@ -24,9 +25,10 @@ const ENDPOINTS: readonly Endpoint[] = [
     path: '/v1/keys',
     role: 'admin',
     account: 'one',
+    isForOwn: true,
     route: keys.createKey,
   },
-  { id: 'list_keys', method: 'GET', path: '/v1/keys', role: 'viewer', account: 'many', route: keys.listKeys },
+  { id: 'list_keys', method: 'GET', path: '/v1/keys', role: 'member', account: 'many', route: keys.listKeys },
   {
     id: 'get_own_key',
     method: 'GET',
@@ -40,7 +42,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     id: 'get_key',
     method: 'GET',
     path: '/v1/keys/{id}',
-    role: 'viewer',
+    role: 'member',
     account: 'of_id',
     nouns: ['key'],
     route: keys.getKey,
@@ -52,6 +54,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     role: 'admin',
     account: 'of_id',
     nouns: ['key'],
+    isForOwn: true,
     route: keys.updateKey,
   },
   {
@@ -62,6 +65,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     account: 'of_id',
     nouns: ['key'],
     isUnlimited: true,
+    isForOwn: true,
     route: keys.deleteKey,
   },
   {
@@ -72,6 +76,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     account: 'of_id',
     nouns: ['key'],
     isUnlimited: true,
+    isForOwn: true,
     route: keys.revokeKey,
   },
   {
@@ -81,6 +86,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     role: 'admin',
     account: 'of_id',
     nouns: ['key'],
+    isForOwn: true,
     route: keys.rotateKey,
   },
 
@@ -105,7 +111,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     id: 'list_key_requests',
     method: 'GET',
     path: '/v1/keys/{id}/requests',
-    role: 'viewer',
+    role: 'member',
     account: 'of_id',
     nouns: ['key'],
     route: requests.listKeyRequests,
@@ -343,6 +349,8 @@ const ENDPOINTS: readonly Endpoint[] = [
     route: adminKeys.revokeAdminKey,
   },
 
+  ...PEOPLE_ENDPOINTS,
+
   // The installation
   {
     id: 'get_overview',
@@ -403,6 +411,7 @@ const ENDPOINTS: readonly Endpoint[] = [
 export const routes: readonly Route[] = ENDPOINTS.map(({ id, path, role, route, ...row }) => ({
   nouns: [],
   isUnlimited: false,
+  isForOwn: false,
   ...row,
   ...{ operationId: id, template: path, requiredRole: role },
   ...route,

@@ -1,4 +1,4 @@
-import { fieldOf } from '../api/field-names.ts'
+import { fieldOf, formatInstant } from '../api/field-names.ts'
 import { listOf } from '../api/fields.ts'
 import {
   createdKeySchema,
@@ -7,15 +7,22 @@ import {
   keyListQuery,
   keySchema,
   newKeyFields,
+  type OwnKeyFields,
   rotateFields,
 } from '../api/key.ts'
 import { keyObject } from '../api/objects.ts'
+import { refuse } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { NAME_CHARS_MAX, nearestName } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { type KeyChanges, type KeyRecord, LIMIT_NAMES, NO_LIMITS } from '../keys/key-store.ts'
+import type { NoNewKey } from '../keys/person-store.ts'
 import { findPriceFor, type PriceBook, suggestModel } from '../pricing/price-book.ts'
+import { personFilter } from './people.ts'
+import { DEFAULT_ACCOUNT } from './resolve-account.ts'
 import {
+  type Answer,
   defineRoute,
   invalid,
   type Management,
@@ -64,7 +71,11 @@ export function refuseUnknownModel(
   return null
 }
 
-function checkAllowedModels({ allowed_models: models }: KeyEditFields, atMs: number, { node }: Management) {
+export function checkAllowedModels(
+  { allowed_models: models }: Pick<KeyEditFields, 'allowed_models'>,
+  atMs: number,
+  { node }: Management,
+) {
   return models == null ? null : refuseUnknownModel(models, node.prices.book, atMs)
 }
 
@@ -87,6 +98,57 @@ function withSecret(secret: Secret, atMs: number, management: Management) {
   }
 }
 
+/** Why a person gets no further key, and what to do. */
+function refuseNoKey(why: NoNewKey): Refused {
+  switch (why.kind) {
+    case 'not_active':
+      return refused('invalid_api_key', 'The session has ended. Sign in again.')
+    case 'too_many_keys':
+      return refused(
+        'conflict',
+        `A person of this account may have ${why.keysMax} usable keys. Revoke one first, or rotate one with old_expires_in_seconds 0.`,
+      )
+    case 'too_many_today': {
+      const headers = ['retry-after', String(why.retryAfterSeconds)]
+      const message = `A person may create ${limits.personKeysPerDayMax} keys a day (UTC). Try again tomorrow.`
+      return { kind: 'refused', refusal: refuse('rate_limit_exceeded', message, { headers }) }
+    }
+    case 'expires_too_late':
+      return invalid('expires_at', `expires_at must be ${formatInstant(why.latestMs)} or earlier.`)
+  }
+}
+
+const OWN_FIELDS: ReadonlySet<string> = new Set(['name', 'expires_at', 'person'])
+
+/** A key of the person who signed in. The account's limits for its people decide the rest. */
+async function createOwnKey(
+  { caller, actor, body, idempotency, atMs }: OwnRequest<unknown, OwnKeyFields>,
+  management: Management,
+): Promise<Answer> {
+  if (caller.kind !== 'person')
+    return invalid(
+      'person',
+      'person is for people who signed in. Leave it out to create the key of a service.',
+    )
+  const other = Object.keys(body).find((field) => !OWN_FIELDS.has(field))
+  if (other !== undefined)
+    return invalid(other, `${other} is set by the account for all its people. Send name and expires_at only.`)
+  const { secret, record } = mintApiKey(atMs, management)
+  const { personId, accountId } = caller
+  const key = {
+    ...record,
+    personId,
+    accountId: accountId ?? DEFAULT_ACCOUNT,
+    name: body.name,
+    expiresAtMs: body.expires_at ?? null,
+  }
+  const result = await management.store.createPersonKey(key, idempotency, actor)
+  if (result.kind === 'already_expired') return PAST_EXPIRY
+  if (result.kind === 'done' || result.kind === 'repeated' || result.kind === 'conflict')
+    return replyIdempotent(result, withSecret(secret, atMs, management))
+  return refuseNoKey(result)
+}
+
 export const createKey = defineRoute({
   summary: 'Create an API key',
   description:
@@ -95,7 +157,15 @@ export const createKey = defineRoute({
   repeatable: true,
   status: 201,
   answer: createdKeySchema,
-  async handle({ accountId, actor, body, idempotency, atMs }, management) {
+  async handle(request, management) {
+    const { accountId, actor, role, ownPersonId, body, idempotency, atMs } = request
+    if (body.person === 'me' || role === 'member') return await createOwnKey(request, management)
+    if (ownPersonId !== null)
+      return refused(
+        'insufficient_role',
+        `You have the role ${role}, so you may create only your own keys. Send "person": "me".`,
+        'person',
+      )
     const wrong = checkAllowedModels(body, atMs, management)
     if (wrong !== null) return wrong
     const { secret, record } = mintApiKey(atMs, management)
@@ -110,9 +180,11 @@ export const listKeys = defineRoute({
   summary: 'List API keys, newest first',
   query: keyListQuery,
   answer: listOf(keySchema),
-  async handle({ listedAccountId: accountId, query, atMs }, management) {
+  async handle({ listedAccountId: accountId, ownPersonId, query, atMs }, management) {
     const { status = null, search = null, after = null, limit } = query
-    const asked = { accountId, status, search, after, limit, atMs }
+    const person = personFilter(ownPersonId, query.person)
+    if (person.kind === 'refused') return person
+    const asked = { accountId, personId: person.id, status, search, after, limit, atMs }
     return pageObject(await management.store.listKeys(asked), (key) => toObject(key, atMs, management))
   },
 })
@@ -126,10 +198,10 @@ export const getOwnKey = defineRoute({
   summary: 'Show the API key of this request',
   answer: keySchema,
   async handle({ caller, atMs }, management) {
-    if (caller.kind === 'admin_key') {
+    if (caller.kind !== 'api_key') {
       return refused(
         'not_found',
-        'This endpoint shows the API key that sends the request. With an admin key, use GET /v1/keys/{id}.',
+        'This endpoint shows the API key that sends the request. Without one, use GET /v1/keys/{id}.',
       )
     }
     return await readKey(caller.accountId, caller.keyId, atMs, management)
@@ -150,7 +222,14 @@ export const updateKey = defineRoute({
     'key cannot be changed.',
   body: keyEditFields,
   answer: keySchema,
-  async handle({ accountId, actor, id, body, atMs }, management) {
+  async handle({ accountId, actor, ownPersonId, id, body, atMs }, management) {
+    const other = Object.keys(body).find((field) => field !== 'name')
+    if (ownPersonId !== null && other !== undefined)
+      return refused(
+        'insufficient_role',
+        `You may change only the name of your keys, not ${other}. Ask an admin.`,
+        other,
+      )
     if ((body.expires_at ?? Infinity) <= atMs) return PAST_EXPIRY
     const wrong = checkAllowedModels(body, atMs, management)
     if (wrong !== null) return wrong
@@ -200,6 +279,9 @@ export const rotateKey = defineRoute({
     const rotation = await management.store.rotateKey(accountId, id, successor, idempotency, actor)
     if (rotation.kind === 'none') return null
     if (rotation.kind === 'final') return refusedFinalKey(rotation.key)
+    if (rotation.kind === 'device')
+      return refused('conflict', 'This key belongs to a device. Revoke it, and sign in again on the device.')
+    if (rotation.kind === 'too_many_keys' || rotation.kind === 'too_many_today') return refuseNoKey(rotation)
     management.recheckWaitingCalls()
     return replyIdempotent(rotation, withSecret(secret, atMs, management))
   },

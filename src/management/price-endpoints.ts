@@ -6,7 +6,7 @@ export const PRICE_ENDPOINTS: readonly Endpoint[] = [
     id: 'get_prices',
     method: 'GET',
     path: '/gateway/v1/prices',
-    role: 'viewer',
+    role: 'member',
     account: 'one',
     route: prices.getPrices,
   },

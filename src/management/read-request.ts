@@ -10,7 +10,7 @@ import type { Idempotency } from '../kernel/vocabulary.ts'
 import { duplicateNames } from '../metering/json-tokens.ts'
 import { IDEMPOTENCY_HEADER, invalid, type Refused, type Route, refused } from './route.ts'
 
-type Sender = Pick<Idempotency, 'accountId' | 'atMs'>
+type Sender = Pick<Idempotency, 'accountId' | 'atMs'> & { readonly actorId: string }
 
 type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
 
@@ -142,7 +142,9 @@ function readIdempotencyKey(
   // Methods and paths contain no space or line break, so the concatenation is unambiguous.
   const sent = body.length === 0 ? '{}' : body
   const fingerprint = createHash('sha256').update(`${method} ${path}\n`).update(sent).digest()
-  return { kind: 'ok', value: { ...sender, name, fingerprint } }
+  const { accountId, actorId, atMs } = sender
+  // Two people may choose the same key for the same request.
+  return { kind: 'ok', value: { accountId, name: `${actorId} ${name}`, fingerprint, atMs } }
 }
 
 type OwnBody = { readonly kind: 'body'; readonly bytes: Buffer } | Refused | { readonly kind: 'client_left' }

@@ -1,4 +1,4 @@
-import type { Caller } from '../keys/credential.ts'
+import { type Caller, callerId } from '../keys/credential.ts'
 import { refused } from './route.ts'
 
 /** How many requests of one queue may run at once on this node, and how many may wait. Further ones get 429. */
@@ -16,8 +16,9 @@ export const TOO_MANY = refused(
 )
 
 /** The names of the caller's queues. */
-export function queuesOf({ keyId, accountId }: Caller): readonly string[] {
-  return accountId === null ? [keyId] : [keyId, accountId]
+export function queuesOf(caller: Caller): readonly string[] {
+  const { accountId } = caller
+  return accountId === null ? [callerId(caller)] : [callerId(caller), accountId]
 }
 
 /** Limits the concurrent requests of each key, and of all keys of an account, so that they do not delay others. */

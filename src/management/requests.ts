@@ -54,6 +54,7 @@ function requestObject(call: CallRecord, keyName: string): Written<RequestRecord
     object: 'request',
     ...fieldsOf(call, ['accountId', 'keyId']),
     key_name: keyName,
+    person_id: call.personId,
     ...fieldsOf(call, ['state', 'startedAtMs', 'endedAtMs', 'objectId', 'parentId', 'socketId', 'sessionId']),
     ...fieldsOf(call, ['method', 'path', 'surface']),
     model: call.modelAsked,
@@ -90,11 +91,16 @@ export const REQUEST_COLUMNS: readonly string[] = Object.keys(requestSchema.shap
 
 type Log = Pick<Store, 'listCalls'>
 
-function filterOf(query: RequestListQuery, accountId: string | null, keyId: string | null): CallFilter {
+function filterOf(
+  query: RequestListQuery,
+  { listedAccountId: accountId, ownPersonId }: Pick<OwnRequest, 'listedAccountId' | 'ownPersonId'>,
+  keyId: string | null,
+): CallFilter {
   const { flag = null } = query
   return {
     accountId,
     keyId,
+    personId: ownPersonId ?? query.person ?? null,
     ...rangeOf(query),
     model: query.model ?? null,
     status: query.status ?? null,
@@ -132,18 +138,19 @@ function logWithWaiting({ store, waitingCalls }: Management): Log {
 }
 
 /** The calls of all accounts are ordered by id. */
-function orderOf({ accountId, keyId }: CallFilter) {
-  const byId = accountId === null && keyId === null
+function orderOf({ accountId, keyId, personId = null }: CallFilter) {
+  const byId = accountId === null && keyId === null && personId === null
   return (call: CallRecord, { startedAtMs, requestId }: CallCursor): boolean =>
     byId || call.startedAtMs === startedAtMs ? call.requestId < requestId : call.startedAtMs < startedAtMs
 }
 
 async function answerRequests(
-  { listedAccountId: accountId, query, exchange, atMs }: OwnRequest<RequestListQuery>,
+  request: OwnRequest<RequestListQuery>,
   management: Management,
   keyId: string | null,
 ): Promise<Answer> {
-  const filter = filterOf(query, accountId, keyId)
+  const { query, exchange, atMs } = request
+  const filter = filterOf(query, request, keyId)
   const { store, refusedCalls } = management
   if (filter.state === 'refused') await refusedCalls.written()
   const log = logWithWaiting(management)
@@ -241,7 +248,7 @@ export const getRequest = defineRoute({
 
 function maySee({ caller, accountId }: OwnRequest, call: CallRecord): boolean {
   if (accountId !== call.accountId) return false
-  return caller.kind === 'admin_key' || caller.keyId === call.keyId
+  return caller.kind !== 'api_key' || caller.keyId === call.keyId
 }
 
 /** How often the record is read again, because another node may settle the call. */

@@ -1,7 +1,7 @@
 import type { Caller } from '../keys/credential.ts'
 
-/** Roles in ascending order. Each role may do everything that the earlier ones may do. */
-const RANKS = ['api_key', 'viewer', 'admin', 'operator'] as const
+/** Roles in ascending order. Each role may do everything that the earlier ones may do; a member, with own records only. */
+const RANKS = ['api_key', 'member', 'viewer', 'admin', 'operator'] as const
 export type Role = (typeof RANKS)[number]
 
 /** The lowest role that may call an endpoint. `session`: every session may. `anyone`: no credential is needed. */

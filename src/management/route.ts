@@ -90,6 +90,8 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly isAccountNamed: boolean
   /** The account whose records a list shows; null: all accounts. */
   readonly listedAccountId: string | null
+  /** The person whose records alone the request may touch: a member's own. Null: no such wall. */
+  readonly ownPersonId: string | null
   /** Null if the request came with a key. */
   readonly session: OwnSession | null
   /** The values of the template's `{…}` segments, in order. */
@@ -141,6 +143,7 @@ export interface Route extends RouteParts<unknown, unknown> {
   readonly operationId: string
   readonly nouns: readonly string[]
   readonly isUnlimited: boolean
+  readonly isForOwn: boolean
   readonly method: Method
   readonly template: string
   readonly requiredRole: RequiredRole

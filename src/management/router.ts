@@ -2,14 +2,22 @@ import { type Exchange, sendStream, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/validate-head.ts'
 import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Caller, type Credential, refuseKey, sendsKey } from '../keys/credential.ts'
+import type { Actor } from '../kernel/vocabulary.ts'
+import {
+  type Caller,
+  type Credential,
+  callerId,
+  type PersonCaller,
+  refuseKey,
+  sendsKey,
+} from '../keys/credential.ts'
 import { shapeError } from '../providers/surfaces.ts'
 import { ChangeRate, secondsToNextMinute } from './change-rate.ts'
 import { routes } from './endpoints.ts'
 import { parseQuery, readRequest } from './read-request.ts'
 import { queuesOf, RequestQueues, TOO_MANY } from './request-queues.ts'
-import { resolveAccount } from './resolve-account.ts'
-import { isAtLeast, roleOf } from './roles.ts'
+import { DEFAULT_ACCOUNT, resolveAccount } from './resolve-account.ts'
+import { isAtLeast, type RequiredRole, roleOf } from './roles.ts'
 import {
   type Answer,
   type Management,
@@ -92,16 +100,32 @@ export async function handleOwned(
       'This endpoint does not exist. GET /gateway/openapi.json lists all endpoints.',
     )
   if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
-  if (required !== null && required !== 'anyone' && required !== 'session' && !isAtLeast(role, required))
-    return refuseWith(
-      'insufficient_role',
-      `This admin key has the role ${role}, but this endpoint needs the role ${required}. Use an admin key with that role.`,
-    )
+  if (required !== 'anyone' && !mayDo(sender.caller, found.route))
+    return refuseWith('insufficient_role', explainRole(sender.caller, found.route.requiredRole))
   await answerRoute(exchange, target, found, sender, management)
 
   function refuseWith(code: ErrorCode, message: string): void {
     deny(exchange, refuse(code, message))
   }
+}
+
+/** People may do what their role permits, and some things with their own records only. */
+function mayDo(caller: Caller, { requiredRole: required, isForOwn }: Route): boolean {
+  if (required === 'anyone' || required === 'session') return true
+  return isAtLeast(roleOf(caller), required) || (isForOwn && caller.kind === 'person')
+}
+
+function explainRole(caller: Caller, required: RequiredRole): string {
+  const role = roleOf(caller)
+  return caller.kind === 'person'
+    ? `You have the role ${role}, but this needs the role ${required}. Ask an admin.`
+    : `This admin key has the role ${role}, but this endpoint needs the role ${required}. Use an admin key with that role.`
+}
+
+/** Whether the request may touch only the person's own records, because the role does not reach all of the account. */
+function isWalled({ role }: PersonCaller, { requiredRole: required }: Route): boolean {
+  if (role === 'member') return true
+  return required !== 'anyone' && required !== 'session' && !isAtLeast(role, required)
 }
 
 /** If a client sends both a key and a session, the key counts. */
@@ -124,10 +148,20 @@ async function authenticate(
 }
 
 const changesOfMinute = new ChangeRate(limits.changesPerMinuteMax)
+const changesOfPeople = new ChangeRate(limits.personChangesPerMinuteMax)
 
-function tooManyChanges(atMs: number): Refusal {
+/** The refusal of a change beyond the limit of the minute. The changes of people do not count for their account. */
+function refuseChange(caller: Caller, accountId: string, atMs: number): Refusal | null {
+  const isPerson = caller.kind === 'person'
+  const isWithin = isPerson
+    ? changesOfPeople.admit(caller.personId, atMs)
+    : changesOfMinute.admit(accountId, atMs)
+  if (isWithin) return null
+  const [who, max] = isPerson
+    ? ['You have', limits.personChangesPerMinuteMax]
+    : ['This account has', limits.changesPerMinuteMax]
   const seconds = secondsToNextMinute(atMs)
-  const message = `This account has made ${limits.changesPerMinuteMax} changes in this minute. Retry in ${seconds} s.`
+  const message = `${who} made ${max} changes in this minute. Retry in ${seconds} s.`
   return refuse('rate_limit_exceeded', message, { headers: ['retry-after', String(seconds)] })
 }
 
@@ -147,10 +181,13 @@ async function answerRoute(
   const scope = await resolveAccount(route, caller, params, query.value, management)
   if (scope.kind === 'refused') return deny(exchange, scope.refusal)
   const { accountId, isNamed: isAccountNamed, listedAccountId, parameters } = scope
-  const sender = { accountId, atMs: management.clock.nowMs() }
+  const sender = { accountId, actorId: callerId(caller), atMs: management.clock.nowMs() }
   const isChange = route.method !== 'GET' && !route.isUnlimited && route.account !== 'none'
-  if (isChange && !changesOfMinute.admit(accountId, sender.atMs))
-    return deny(exchange, tooManyChanges(sender.atMs))
+  const tooMany = isChange ? refuseChange(caller, accountId, sender.atMs) : null
+  if (tooMany !== null) return deny(exchange, tooMany)
+  const isOwnOnly = caller.kind === 'person' && isWalled(caller, route)
+  const wall = isOwnOnly ? await refuseForeign(caller, route, params, management) : null
+  if (wall !== null) return deny(exchange, wall.refusal)
   const request = await readRequest(exchange, target, route, parameters, sender, management.bodyTimes)
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(exchange, request.refusal)
@@ -160,7 +197,7 @@ async function answerRoute(
     exchange: { headers, res, isSecure: management.isSecure(exchange) },
     caller,
     role: roleOf(caller),
-    actor: { kind: session === null ? caller.kind : 'session', id: caller.keyId, name: caller.name },
+    actor: actorOf(caller, session),
     session,
     params,
     id: params[0] ?? '',
@@ -168,6 +205,7 @@ async function answerRoute(
     accountId,
     isAccountNamed,
     listedAccountId,
+    ownPersonId: isOwnOnly ? caller.personId : null,
   }
   const answer = () => route.handle(own, management).then((given) => replyOf(given, route))
   const queues = route.method === 'GET' ? reads : changes
@@ -183,8 +221,42 @@ async function answerRoute(
   else await sendStream(exchange, { ...reply.reply, chunks: reads.runEach(names, reply.reply.chunks) })
 }
 
-function replyOf(answer: Answer, { status, nouns }: Route): OwnReply {
-  if (answer === null) return refused('not_found', `There is no ${nouns.at(-1)} with this id.`)
+function actorOf(caller: Caller, session: OwnSession | null): Actor {
+  const kind = session === null || caller.kind === 'person' ? caller.kind : 'session'
+  return { kind, id: callerId(caller), name: caller.name }
+}
+
+/**
+ * Refuses an id that is not the person's own, before the body is read. To a member, it does not exist. Who may read it
+ * learns that the role does not permit more.
+ */
+async function refuseForeign(
+  { personId, accountId: ownAccountId, role }: PersonCaller,
+  route: Route,
+  [id = '']: readonly string[],
+  { store, waitingCalls, refusedCalls }: Management,
+): Promise<Refused | null> {
+  if (route.account !== 'of_id' || id === personId) return null
+  const accountId = ownAccountId ?? DEFAULT_ACCOUNT
+  const waiting = waitingCalls.find(id)
+  if (waiting?.accountId === accountId && waiting.personId === personId) return null
+  // The record of a refusal is written shortly after its answer.
+  if (id.startsWith('req_')) await refusedCalls.written()
+  if (await store.isOfPerson(id, personId, accountId)) return null
+  return role === 'member'
+    ? notFound(route)
+    : refused(
+        'insufficient_role',
+        `You have the role ${role}, so this is for your own keys only. Ask an admin.`,
+      )
+}
+
+const notFound = ({ nouns }: Route): Refused =>
+  refused('not_found', `There is no ${nouns.at(-1)} with this id.`)
+
+function replyOf(answer: Answer, route: Route): OwnReply {
+  const { status } = route
+  if (answer === null) return notFound(route)
   return 'object' in answer ? replyJson(status, answer) : answer
 }
 

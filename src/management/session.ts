@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
 import type { Written } from '../api/fields.ts'
+import { personObject } from '../api/objects.ts'
 import { type Session, sessionSchema, signInFields } from '../api/overview.ts'
+import type { Person } from '../api/person.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Caller, KeyLookup } from '../keys/credential.ts'
+import { type Caller, callerId, type KeyCaller, type KeyLookup } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/secrets.ts'
 import { queuesOf, RequestQueues, TOO_MANY } from './request-queues.ts'
+import { DEFAULT_ACCOUNT } from './resolve-account.ts'
 import { roleOf } from './roles.ts'
 import {
   defineRoute,
@@ -89,7 +92,7 @@ function setCookie({ isSecure }: OwnExchange, token: string, seconds: number): r
 async function authenticateSignIn(
   body: z.infer<typeof signInFields>,
   { store, clock, digestKey }: Management,
-): Promise<Caller | Refused> {
+): Promise<KeyCaller | Refused> {
   const { admin_key: adminKey, key } = body
   const param = adminKey === undefined ? 'key' : 'admin_key'
   const given = adminKey ?? key
@@ -109,9 +112,19 @@ function whyNotSignedIn(caller: KeyLookup, param: 'key' | 'admin_key'): string {
   return `This is not an ${kind} of this gateway. Check the key.`
 }
 
-function sessionObject(expiresAtMs: number, caller: Caller): Written<Session> {
+export function sessionObject(
+  expiresAtMs: number,
+  caller: Caller,
+  person: Written<Person> | null,
+): Written<Session> {
   const { accountId: account_id } = caller
-  return { object: 'session', expires_at: formatInstant(expiresAtMs), role: roleOf(caller), account_id }
+  return {
+    object: 'session',
+    expires_at: formatInstant(expiresAtMs),
+    role: roleOf(caller),
+    account_id,
+    person,
+  }
 }
 
 export const openSession = defineRoute({
@@ -130,7 +143,7 @@ export const openSession = defineRoute({
     const { store, digestKey } = management
     const token = randomBytes(TOKEN_BYTES).toString('base64url')
     const digest = digestOf(token, digestKey)
-    const { keyId } = caller
+    const keyId = callerId(caller)
     const session = { digest, keyId, atMs, lifeMs: limits.sessionMs, sessionsMax: SESSIONS_PER_KEY_MAX }
     const opened = await signIns.run(queuesOf(caller), async () => ({
       record: await store.openSession(session),
@@ -139,15 +152,18 @@ export const openSession = defineRoute({
     const { record } = opened
     if (record === null) return refused('invalid_api_key', 'This key was revoked. Sign in with another one.')
     const cookie = setCookie(exchange, token, limits.sessionMs / 1_000)
-    return replyJson(201, sessionObject(record.expiresAtMs, caller), [...NO_STORE, ...cookie])
+    return replyJson(201, sessionObject(record.expiresAtMs, caller, null), [...NO_STORE, ...cookie])
   },
 })
 
 export const getSession = defineRoute({
   summary: 'Show the session of this request',
   answer: sessionSchema,
-  async handle({ session, caller }) {
-    return session === null ? NO_SESSION : sessionObject(session.expiresAtMs, caller)
+  async handle({ session, caller, atMs }, { store }) {
+    if (session === null) return NO_SESSION
+    if (caller.kind !== 'person') return sessionObject(session.expiresAtMs, caller, null)
+    const person = await store.getPerson(caller.accountId ?? DEFAULT_ACCOUNT, caller.personId, atMs)
+    return sessionObject(session.expiresAtMs, caller, person && personObject(person, atMs))
   },
 })
 

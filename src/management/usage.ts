@@ -13,6 +13,7 @@ import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
 import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.ts'
 import { formatOf, replyExport } from './csv.ts'
+import { personFilter } from './people.ts'
 import { defineRoute, invalid, type Refused, usd } from './route.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -46,8 +47,8 @@ function daysOf({ startDay, endDay }: Days): number {
 
 /** The cursor has the days, because the month may end before the last page, and the dimensions, to check `group_by`. */
 function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
-  const { startDay, endDay, day, hour, model, keyId, ofAccountId } = cursor
-  const values = { day, hour, model, key: keyId, account: ofAccountId }
+  const { startDay, endDay, day, hour, model, keyId, personId, ofAccountId } = cursor
+  const values = { day, hour, model, key: keyId, person: personId ?? '', account: ofAccountId }
   const position = dimensions.map((dimension) => [dimension, values[dimension]] as const)
   const text = JSON.stringify({ start: startDay, end: endDay, ...Object.fromEntries(position) })
   return Buffer.from(text).toString('base64url')
@@ -64,7 +65,8 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
   }
   const { start = '', end = '', ...group } = cursorSchema.safeParse(given).data ?? {}
   const { day = null, hour = null, model = null, key: keyId = null, account: ofAccountId = null } = group
-  const cursor = { startDay: start, endDay: end, day, hour, model, keyId, ofAccountId }
+  const personId = group.person === '' ? null : (group.person ?? null)
+  const cursor = { startDay: start, endDay: end, day, hour, model, keyId, personId, ofAccountId }
   const dates = [start, end, day ?? start].map((date) => `${date}T00:00:00Z`)
   const areDates = [...dates, hour ?? dates[0]].every((date = '') => parseInstant(date) !== null)
   // Accept only the canonical form, which also checks the dimensions.
@@ -82,13 +84,17 @@ function sumsObject(of: UsageSums): Written<UsageTotal> {
 }
 
 /** Leaves out the dimensions that the query does not group by. */
-function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
+function bucketObject(
+  bucket: UsageBucket,
+  dimensions: readonly UsageDimension[],
+): Written<UsageBucketObject> {
   const { day, hour, model, keyId, keyName, metadata, ofAccountId, accountName } = bucket
   return {
     ...(day === null ? {} : { day }),
     ...(hour === null ? {} : { hour }),
     ...(model === null ? {} : { model }),
     ...(keyId === null ? {} : { key: keyId, key_name: keyName ?? '', metadata: metadata ?? {} }),
+    ...(dimensions.includes('person') ? { person: bucket.personId, person_email: bucket.personEmail } : {}),
     ...(ofAccountId === null ? {} : { account: ofAccountId, account_name: accountName ?? '' }),
     ...sumsObject(bucket),
   }
@@ -102,6 +108,7 @@ const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
   hour: ['hour'],
   model: ['model'],
   key: ['key', 'key_name', 'metadata'],
+  person: ['person', 'person_email'],
   account: ['account', 'account_name'],
 }
 
@@ -114,12 +121,20 @@ export const getUsage = defineRoute({
   query: usageQuery,
   answer: usageSchema,
   alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },
-  async handle({ caller, role, listedAccountId: accountId, query, exchange, atMs }, { store }) {
+  async handle(request, { store }) {
+    const { caller, role, listedAccountId: accountId, query, exchange, atMs } = request
+    const person = personFilter(request.ownPersonId, query.person)
+    if (person.kind === 'refused') return person
     const groupBy = query.group_by ?? []
+    if (groupBy.includes('person') && caller.kind === 'api_key')
+      return invalid(
+        'group_by',
+        'group_by must be one or more of day, model, key; person is for admin keys and people.',
+      )
     if (groupBy.includes('account') && role !== 'operator')
       return invalid(
         'group_by',
-        'group_by must be one or more of day, hour, model, key; account is for operators.',
+        'group_by must be one or more of day, hour, model, key, person; account is for operators.',
       )
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
     const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
@@ -145,12 +160,14 @@ export const getUsage = defineRoute({
     const asked = {
       accountId,
       keyId: caller.kind === 'api_key' ? caller.keyId : (query.key ?? null),
+      personId: person.id,
       model: query.model,
       startDay,
       endDay,
       groupBy: dimensions,
       after,
     }
+    const toObject = (bucket: UsageBucket) => bucketObject(bucket, dimensions)
     if (formatOf(query.format, exchange.headers) === 'csv')
       return replyExport<UsageGroup>('csv', {
         name: `usage-${startDay}-to-${endDay}`,
@@ -163,7 +180,7 @@ export const getUsage = defineRoute({
         pageMax: EXPORT_PAGE,
         async read(from, limit) {
           const { buckets, more } = await store.readUsage({ ...asked, after: from, limit })
-          return { rows: buckets.map(bucketObject), next: more ? (buckets.at(-1) ?? null) : null }
+          return { rows: buckets.map(toObject), next: more ? (buckets.at(-1) ?? null) : null }
         },
       })
     const report = await store.readUsage({ ...asked, limit: query.limit ?? PAGE_DEFAULT })
@@ -173,7 +190,7 @@ export const getUsage = defineRoute({
       start: startDay,
       end: endDay,
       group_by: groupBy,
-      data: report.buckets.map(bucketObject),
+      data: report.buckets.map(toObject),
       total: sumsObject(report.total),
       has_more: report.more,
       next:

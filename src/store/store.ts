@@ -7,7 +7,10 @@ import { DEFERRED } from './operations/deferred.ts'
 import { EVENTS } from './operations/events.ts'
 import { LOOKUPS } from './operations/key-lookup.ts'
 import { KEYS } from './operations/keys.ts'
+import { MEMBERS } from './operations/members.ts'
 import type { Methods } from './operations/operation.ts'
+import { PEOPLE } from './operations/people.ts'
+import { PERSON_KEYS } from './operations/person-keys.ts'
 import { PRICES } from './operations/prices.ts'
 import { REQUEST_LOG } from './operations/request-log.ts'
 import { RERATES } from './operations/rerate.ts'
@@ -24,6 +27,9 @@ export const BRIEF = {
   ...EVENTS.brief,
   ...KEYS.brief,
   ...LOOKUPS.brief,
+  ...MEMBERS.brief,
+  ...PEOPLE.brief,
+  ...PERSON_KEYS.brief,
   ...PRICES.brief,
   ...REQUEST_LOG.brief,
   ...RERATES.brief,
@@ -39,6 +45,7 @@ export const READS = {
   ...DEFERRED.reads,
   ...EVENTS.reads,
   ...KEYS.reads,
+  ...PEOPLE.reads,
   ...REQUEST_LOG.reads,
   ...RERATES.reads,
   ...USAGE.reads,

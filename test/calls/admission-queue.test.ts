@@ -7,7 +7,15 @@ import { test } from '../support/suite.ts'
 const LONG_MS = 600_000
 
 const blockedBy = (by: Blocked['by'], budgetId = 'bud_k'): Blocked => ({
-  ...{ kind: 'blocked', by, keyId: 'key_k', budgetId, accountId: 'default', balanceNanos: 0n },
+  ...{
+    kind: 'blocked',
+    by,
+    personId: null,
+    keyId: 'key_k',
+    budgetId,
+    accountId: 'default',
+    balanceNanos: 0n,
+  },
 })
 const BUDGET: Blocked['by'] = {
   limit: 'budget',

@@ -84,6 +84,7 @@ class CountedListeners extends Listeners {
 const client = (isOver: boolean) => ({ isOver, whenClosed: new CountedListeners() })
 const blocked: Extract<Admission, { kind: 'blocked' }> = {
   ...{ kind: 'blocked', by: { limit: 'credit' }, keyId: 'key_1', budgetId: 'bud_1', accountId: 'default' },
+  personId: null,
   balanceNanos: 1n,
 }
 

@@ -113,7 +113,7 @@ test('viewers cannot change anything, and only operators may call the operator e
     ...['GET /gateway/v1/accounts', 'GET /gateway/v1/accounts/{id}', 'GET /metrics'],
     ...['PATCH /gateway/v1/accounts/{id}', 'POST /gateway/v1/accounts'],
     ...['POST /gateway/v1/accounts/{id}/resume', 'POST /gateway/v1/accounts/{id}/suspend'],
-    'POST /gateway/v1/credits',
+    ...['POST /gateway/v1/credits', 'POST /gateway/v1/people/{id}/move'],
   ])
 })
 

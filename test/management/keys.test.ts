@@ -49,6 +49,7 @@ test('POST /v1/keys 201: answers the record with the secret, once', async () => 
   assert.deepEqual(rest, {
     object: 'key',
     account_id: 'default',
+    person_id: null,
     name: 'billing service',
     prefix: String(key).slice(0, 16),
     last4: String(key).slice(-4),

@@ -61,7 +61,7 @@ test('an admin key is exchanged for a cookie that scripts and other sites cannot
   assert.deepEqual(flags, ['Path=/', 'Max-Age=43200', 'HttpOnly', 'SameSite=Strict'])
   assert.equal(headers.get('cache-control'), 'no-store')
   const { expires_at, ...rest } = json
-  assert.deepEqual(rest, { object: 'session', role: 'operator', account_id: null })
+  assert.deepEqual(rest, { object: 'session', role: 'operator', account_id: null, person: null })
   const lastsMs = Date.parse(String(expires_at)) - beforeMs
   assert.ok(lastsMs >= HOURS_12_MS && lastsMs < HOURS_12_MS + 60_000, String(lastsMs))
 })

@@ -47,6 +47,7 @@ const TABLES_BY_PREFIX: ReadonlyMap<string, readonly string[]> = new Map([
   ['wh', ['webhook']],
   ['adm', ['admin_key']],
   ['evt', ['event']],
+  ['per', ['person']],
 ])
 
 /** The account of the record with this id; null if there is none, or if it belongs to no account. */
@@ -57,6 +58,18 @@ function* findAccountOf(id: string): Operation<string | null> {
     if (row !== undefined) return text(row, 'account_id')
   }
   return null
+}
+
+/** Whether the record with this id is of the account and of the person. */
+function* isOfPerson(id: string, personId: string, accountId: string): Operation<boolean> {
+  const [prefix = ''] = id.split('_')
+  const tables = prefix === 'key' || prefix === 'req' ? (TABLES_BY_PREFIX.get(prefix) ?? []) : []
+  for (const table of tables) {
+    const rows = yield sql`
+      SELECT id FROM ${raw(table)} WHERE id = ${id} AND person_id = ${personId} AND account_id = ${accountId}`
+    if (rows.length > 0) return true
+  }
+  return false
 }
 
 export function* getAccount(id: string, atMs: number): Operation<AccountRecord | null> {
@@ -167,6 +180,7 @@ export const ACCOUNTS = {
   brief: {
     hasAccount,
     findAccountOf,
+    isOfPerson,
     createAccount,
     getAccount,
     updateAccount,

@@ -20,7 +20,18 @@ import type { BoundValue } from './sql.ts'
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
 const INSERT_HOLDS = prepareInserts('hold', [
-  ...['account_id', 'key_id', 'budget_id', 'node_id', 'state', 'started_at_ms', 'month', 'day', 'requests'],
+  ...[
+    'account_id',
+    'key_id',
+    'person_id',
+    'budget_id',
+    'node_id',
+    'state',
+    'started_at_ms',
+    'month',
+    'day',
+    'requests',
+  ],
   ...['hold_nanos', 'hold_list_nanos', 'account_hold_nanos', 'short_nanos', 'bound_nanos'],
   ...OPENING_NAMES.map(columnOf),
 ])
@@ -40,7 +51,7 @@ export function admitCalls(
   const admitted = openings.map((submitted, n): Admission => {
     const key = keys[n]
     if (key === undefined) return refused({ reason: 'unknown_key' }, null)
-    const { id: keyId, budgetId, accountId, logRequests } = key
+    const { id: keyId, personId, budgetId, accountId, logRequests } = key
     const budget = money.budget(budgetId)
     const account = money.account(accountId)
     const timed = nowMs === null ? submitted : { ...submitted, atMs: nowMs }
@@ -72,13 +83,23 @@ export function admitCalls(
     if (!opening.hasWaited && decision.kind !== 'admit') uses.set(keyId, Math.max(atMs, uses.get(keyId) ?? 0))
     if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
     if (decision.kind === 'wait')
-      return { kind: 'blocked', by: decision.by, keyId, budgetId, accountId, balanceNanos }
+      return { kind: 'blocked', by: decision.by, keyId, personId, budgetId, accountId, balanceNanos }
 
     if (!opening.isCheckOnly) {
       const { holdNanos, holdListNanos, accountHoldNanos, shortNanos, boundNanos } = decision
       const state = opening.isStanding ? 'standing' : 'in_flight'
-      const row: BoundValue[] = [accountId, keyId, budgetId, nodeId, state, atMs, month, day]
-      row.push(requestsOf(opening), holdNanos, holdListNanos, accountHoldNanos, shortNanos, boundNanos)
+      const row: BoundValue[] = [accountId, keyId, personId, budgetId, nodeId, state]
+      row.push(
+        atMs,
+        month,
+        day,
+        requestsOf(opening),
+        holdNanos,
+        holdListNanos,
+        accountHoldNanos,
+        shortNanos,
+        boundNanos,
+      )
       for (const name of OPENING_NAMES) row.push(opening[name])
       rows.push(row)
       const none = { costNanos: 0n, lostNanos: 0n }

@@ -66,6 +66,7 @@ export interface BatchRows {
 
 export interface KeyRow extends CallOwner {
   readonly id: string
+  readonly personId: string | null
   readonly digest: Uint8Array
   readonly revokedAtMs: number | null
   readonly expiresAtMs: number | null
@@ -101,7 +102,7 @@ const LOCK_LIMITED_ACCOUNTS = prepareLocks('account', 'credit_enforced OR monthl
 const DELETE_HOLDS = prepareDeletes('hold', HOLD.list)
 
 const READ_KEYS = prepareReads(
-  'SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key',
+  'SELECT id, account_id, person_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key',
   'digest',
 )
 

@@ -53,16 +53,19 @@ const deferCall = atomic(function* (deferral: Deferral) {
 
 /** What a hold and a call have in common before the call ends. */
 const SHARED = [
-  ...(['id', 'account_id', 'key_id', 'started_at_ms', 'month', 'day', 'method', 'path', 'surface'] as const),
   ...([
-    'model_asked',
-    'price_version',
-    'rating',
-    'client_ip',
-    'user_agent',
-    'socket_id',
-    'session_id',
+    'id',
+    'account_id',
+    'key_id',
+    'person_id',
+    'started_at_ms',
+    'month',
+    'day',
+    'method',
+    'path',
   ] as const),
+  ...(['surface', 'model_asked', 'price_version', 'rating', 'client_ip', 'user_agent'] as const),
+  ...(['socket_id', 'session_id'] as const),
 ]
 const OF_CALL = raw(SHARED.join(', '))
 const OF_CALL_AS_C = raw(SHARED.map((column) => `c.${column}`).join(', '))
@@ -155,11 +158,11 @@ const openChildren = atomic(function* (children: readonly ChildCall[]) {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
       INSERT INTO hold (id, parent_id, requests, model_asked, rating, hold_nanos, bound_nanos, hold_list_nanos,
-        account_hold_nanos, account_id, key_id, budget_id, started_at_ms, month, day, method, path, surface, price_version, client_ip,
+        account_hold_nanos, account_id, key_id, person_id, budget_id, started_at_ms, month, day, method, path, surface, price_version, client_ip,
         user_agent, session_id)
       SELECT ${requestId}, id, ${requests}, ${model}, ${rating}, ${leastOf('hold_nanos', costNanos)},
         ${leastOf('bound_nanos', costNanos)}, ${leastOf('hold_list_nanos', listNanos)}, ${leastOf('account_hold_nanos', costNanos)},
-        account_id, key_id, budget_id, started_at_ms, month, day, method, path, surface, price_version, client_ip,
+        account_id, key_id, person_id, budget_id, started_at_ms, month, day, method, path, surface, price_version, client_ip,
         user_agent, session_id
       FROM hold WHERE id = ${parentId} AND NOT EXISTS (SELECT 1 FROM call WHERE id = ${requestId}) ${FOR_UPDATE}
       ON CONFLICT DO NOTHING RETURNING hold_nanos, hold_list_nanos, account_hold_nanos`

@@ -1,4 +1,4 @@
-import type { KeyLookup } from '../../keys/credential.ts'
+import type { KeyLookup, PersonCaller } from '../../keys/credential.ts'
 import {
   type AdminKeyRecord,
   type KeyRecord,
@@ -6,8 +6,9 @@ import {
   type NewSession,
   type SessionRecord,
 } from '../../keys/key-store.ts'
+import type { PersonRecord } from '../../keys/person-store.ts'
 import { dayOf } from '../../ledger/calendar.ts'
-import { number, recordOf, text } from '../rows.ts'
+import { number, recordOf, text, textOrNull } from '../rows.ts'
 import {
   ACCOUNT_COLUMNS,
   accountCeilings,
@@ -54,13 +55,13 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
 /** Does not count as a use of the key. */
 function* findCaller(where: Sql, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`
-    SELECT id, account_id, budget_id, name, expires_at_ms, revoked_at_ms, ${now(atMs)} AS now_ms
+    SELECT id, account_id, budget_id, person_id, name, expires_at_ms, revoked_at_ms, ${now(atMs)} AS now_ms
     FROM api_key WHERE ${where}`
   return key === undefined ? yield* lookUpAdminKey(where) : yield* apiCaller(recordOf(key))
 }
 
 function* apiCaller(key: KeyRecord & { readonly nowMs: number }): Operation<KeyLookup> {
-  const { id: keyId, accountId, name, nowMs } = key
+  const { id: keyId, accountId, personId, name, nowMs } = key
   const status = keyStatus(key, nowMs)
   if (status !== 'usable') return { kind: 'refused', reason: `${status}_key` }
   const [budget] = yield sql`SELECT ${raw(BUDGET_COLUMNS)} FROM budget b WHERE b.id = ${key.budgetId}`
@@ -71,6 +72,7 @@ function* apiCaller(key: KeyRecord & { readonly nowMs: number }): Operation<KeyL
   return {
     kind: 'api_key',
     keyId,
+    personId,
     name,
     accountId,
     funds: {
@@ -113,12 +115,33 @@ const openSession = atomic(function* (session: NewSession) {
   return yield* findSession(digest, atMs)
 })
 
-function* findSession(digest: Uint8Array, atMs: number): Operation<SessionRecord | null> {
+export function* findSession(digest: Uint8Array, atMs: number): Operation<SessionRecord | null> {
   const [row] = yield sql`
-    SELECT key_id, expires_at_ms FROM session WHERE digest = ${digest} AND expires_at_ms > (SELECT ${now(atMs)})`
+    SELECT key_id, person_id, expires_at_ms FROM session
+    WHERE digest = ${digest} AND expires_at_ms > (SELECT ${now(atMs)})`
   if (row === undefined) return null
-  const caller = yield* findCaller(sql`id = ${text(row, 'key_id')}`, atMs)
+  const personId = textOrNull(row, 'person_id')
+  const caller =
+    personId === null
+      ? yield* findCaller(sql`id = ${text(row, 'key_id')}`, atMs)
+      : yield* findPersonCaller(personId)
   return caller.kind === 'refused' ? null : { caller, expiresAtMs: number(row, 'expires_at_ms') }
+}
+
+/** The role is that of the person now, not at the sign-in. */
+function* findPersonCaller(personId: string): Operation<PersonCaller | { readonly kind: 'refused' }> {
+  const [row] = yield sql`
+    SELECT account_id, name, email, role FROM person WHERE id = ${personId} AND status = 'active'`
+  if (row === undefined) return { kind: 'refused' }
+  const { accountId, name, email, role } = recordOf<PersonRecord>(row)
+  const isOperator = role === 'operator'
+  return {
+    kind: 'person',
+    personId,
+    name: name === '' ? email : name,
+    role,
+    accountId: isOperator ? null : accountId,
+  }
 }
 
 function* endSession(digest: Uint8Array): Operation<void> {

@@ -17,6 +17,7 @@ import { columnOf } from '../../ledger/call-columns.ts'
 import { bool, number, pageOf, present, type Row, recordOf, text } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
+import { refuseNewKey } from './member-limits.ts'
 import { keyCeilings } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { readSetting, runOnce, writeSetting } from './settings.ts'
@@ -88,7 +89,7 @@ const revokeKey = atomic(function* (accountId: string, id: string, atMs: number,
   return key
 })
 
-function* recordKeyEvent(
+export function* recordKeyEvent(
   type: 'key.created' | 'key.updated' | 'key.rotated' | 'key.revoked',
   key: KeyRecord,
   actor: Actor,
@@ -99,7 +100,13 @@ function* recordKeyEvent(
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 
-function* recordNewCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
+/** Events of a budget name a key that draws on it. */
+export function* recordNewCaps(
+  key: KeyRecord,
+  changes: Pick<KeyChanges, 'monthlyBudgetNanos' | 'dailyBudgetNanos'>,
+  actor: Actor,
+  nowMs: number,
+): Operation<void> {
   const { accountId, budgetId } = key
   const { monthlyBudgetNanos = null, dailyBudgetNanos = null } = changes
   const day = dayOf(nowMs)
@@ -123,6 +130,12 @@ const rotateKey = atomic(function* (
     if (locked === null) return { kind: 'none' } as const
     const { key: old, nowMs } = locked
     if (!locked.isUsable) return { kind: 'final', key: old } as const
+    const { personId } = old
+    if (personId !== null) {
+      if (old.deviceUntilMs !== null) return { kind: 'device' } as const
+      const refusal = yield* refuseNewKey({ personId, accountId }, oldExpiresAtMs === createdAtMs, nowMs)
+      if (refusal !== null) return refusal
+    }
     // The new key gets the expiry that the old key had before.
     const value = yield* insertKey({ ...old, ...successor, lastUsedAtMs: null, rotatedFrom: id })
     if (oldExpiresAtMs !== null) {
@@ -138,8 +151,9 @@ const rotateKey = atomic(function* (
 })
 
 function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
-  const { accountId, status, search, after, limit, atMs } = query
+  const { accountId, status, personId = null, search, after, limit, atMs } = query
   const where = [accountId === null ? sql`true` : sql`account_id = ${accountId}`]
+  if (personId !== null) where.push(sql`person_id = ${personId}`)
   if (status !== null) where.push(sql`${keyStatusSql(sql`(SELECT ${now(atMs)})`)} = ${status}`)
   if (search !== null) where.push(matchesSearch(search))
   if (after !== null) where.push(sql`id < ${after}`)
@@ -183,7 +197,7 @@ const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_m
   SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last UNION ALL
   SELECT max(started_at_ms) FROM hold WHERE key_id = k.id) AS used)`)
 
-const KEY_COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
+const KEY_COLUMNS = sql`k.id, k.account_id, k.budget_id, k.person_id, k.device_until_ms, name, prefix, last4,
   ${raw(LIMIT_NAMES.map(columnOf).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
   ${LAST_USED} AS last_used_at_ms, month, day, spent_nanos, held_nanos, lost_nanos, day_spent_nanos`
 
@@ -191,19 +205,23 @@ function withBudget(keys: Sql): Sql {
   return sql`${keys} AS k JOIN budget AS b ON b.id = k.budget_id`
 }
 
-function* insertKey(key: NewKey & { readonly budgetId: string } & Partial<KeyRecord>): Operation<KeyRecord> {
+export function* insertKey(
+  key: NewKey & { readonly budgetId: string } & Partial<KeyRecord>,
+): Operation<KeyRecord> {
   yield insertInto('api_key', [{ ...key, nameUpper: key.name.toUpperCase() }])
   return present(yield* getKey(key.accountId, key.id, key.createdAtMs))
 }
 
-type KeyRow = Omit<KeyRecord, 'month'> & KeyMonth & { readonly month: string; readonly day: string }
+const keyRecord = (row: Row, atMs: number): KeyRecord => withMonth<KeyRecord>(row, atMs)
 
-/** Sums of an earlier month or day are 0. */
-function keyRecord(row: Row, atMs: number): KeyRecord {
-  const { month, day, spentNanos, heldNanos, lostNanos, daySpentNanos, ...key } = recordOf<KeyRow>(row)
+/** A row with the columns of its budget, as a record. Sums of an earlier month or day are 0. */
+export function withMonth<Record extends { readonly month: KeyMonth }>(row: Row, atMs: number): Record {
+  type Columns = KeyMonth & { readonly month: string; readonly day: string }
+  const { month, day, spentNanos, heldNanos, lostNanos, daySpentNanos, ...record } = recordOf<Columns>(row)
   const isCurrentMonth = month === monthOf(atMs)
   const monthSums = isCurrentMonth ? { spentNanos, heldNanos, lostNanos } : NO_SPEND
-  return { ...key, month: { ...monthSums, daySpentNanos: day === dayOf(atMs) ? daySpentNanos : 0n } }
+  const sums = { ...monthSums, daySpentNanos: day === dayOf(atMs) ? daySpentNanos : 0n }
+  return { ...record, month: sums } as unknown as Record
 }
 
 const NO_SPEND = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }

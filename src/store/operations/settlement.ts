@@ -20,8 +20,9 @@ const OBJECT_NAMES = ['objectId', 'children', 'childrenNanos', 'requests'] as co
 
 /** What a call takes over from its hold as it is. */
 const HOLD_NAMES = [
-  ...(['id', 'accountId', 'keyId', 'startedAtMs', 'month', 'day', 'method', 'path', 'surface'] as const),
+  ...(['id', 'accountId', 'keyId', 'personId', 'startedAtMs', 'month', 'day', 'method', 'path'] as const),
   ...([
+    'surface',
     'modelAsked',
     'holdNanos',
     'holdListNanos',

@@ -24,6 +24,7 @@ const COLUMN = {
   hour: 'hour_ms',
   model: 'model',
   key: 'key_id',
+  person: 'person_id',
   account: 'account_id',
 } as const satisfies Record<UsageDimension, string>
 
@@ -65,25 +66,34 @@ function totalSql(query: UsageQuery): Sql {
 const BY_KEY_HINT = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' })
 
 function rollupSql(query: UsageQuery, startDay: string): Sql {
-  const { accountId, keyId, model, endDay } = query
+  const { accountId, keyId, personId = null, model, endDay } = query
   if (query.groupBy.includes('hour')) return hourlySql(query, startDay)
   const ofAccount = accountId === null ? sql`true` : sql`account_id = ${accountId}`
-  const ofOwner =
-    keyId === null
-      ? sql`rollup WHERE ${ofAccount}`
-      : sql`rollup ${BY_KEY_HINT} WHERE key_id = ${keyId} AND ${ofAccount}`
+  const ofKey = keyId === null ? sql`` : sql`AND key_id = ${keyId}`
+  const ofPerson =
+    personId === null ? sql`` : sql`AND key_id IN (SELECT id FROM api_key WHERE person_id = ${personId})`
+  const hint = keyId === null && personId === null ? sql`` : BY_KEY_HINT
+  const ofOwner = sql`rollup ${hint} WHERE ${ofAccount} ${ofKey} ${ofPerson}`
   const ofModel = model === undefined ? sql`` : sql`AND model = ${model}`
-  return sql`${ofOwner} AND day BETWEEN ${startDay} AND ${endDay} ${ofModel}`
+  const rows = sql`${ofOwner} AND day BETWEEN ${startDay} AND ${endDay} ${ofModel}`
+  return query.groupBy.includes('person')
+    ? sql`(SELECT rollup.*, ${PERSON_OF_KEY} AS person_id FROM ${rows}) AS rollup WHERE true`
+    : rows
 }
 
+/** Not null: a cursor is compared with it. */
+const PERSON_OF_KEY = raw("(SELECT coalesce(person_id, '') FROM api_key WHERE api_key.id = rollup.key_id)")
+
 /** The settled calls with the columns of daily sums. */
-function hourlySql({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
+function hourlySql(query: UsageQuery, startDay: string): Sql {
+  const { accountId, keyId, personId = null, model, endDay } = query
   const where = startedWithin(startOfDayMs(startDay), startOfDayMs(endDay) + DAY_MS)
   if (keyId !== null) where.push(sql`key_id = ${keyId}`)
   else if (accountId !== null) where.push(sql`account_id = ${accountId}`)
+  if (personId !== null) where.push(sql`person_id = ${personId}`)
   const ofModel = model === undefined ? sql`` : sql`AND model = ${model}`
   return sql`(
-    SELECT account_id, key_id, coalesce(model_served, model_asked, '') AS model,
+    SELECT account_id, key_id, coalesce(person_id, '') AS person_id, coalesce(model_served, model_asked, '') AS model,
       started_at_ms - started_at_ms % ${HOUR_MS} AS hour_ms, requests, ${HOURLY_SUMS},
       CASE WHEN unpriced THEN requests ELSE 0 END AS unpriced_requests,
       CASE WHEN estimated THEN requests ELSE 0 END AS estimated_requests,
@@ -102,17 +112,21 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
   const account = dimensions.includes('account')
     ? sql`(SELECT name FROM account WHERE account.id = rollup.account_id) AS account_name, `
     : sql``
+  const person = dimensions.includes('person')
+    ? sql`(SELECT email FROM person WHERE person.id = rollup.person_id) AS person_email, `
+    : sql``
   // Days before the end of the last page need not be read.
   const reached = after?.day ?? after?.hour?.slice(0, 10) ?? ''
   const start = reached > startDay ? reached : startDay
   const afterCursor = after === null ? sql`` : sql`AND (${list}) > (${join(cursorOf(after, dimensions))})`
-  return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${rollupSql(query, start)} ${afterCursor}
+  return sql`SELECT ${list}, ${name} ${person} ${account} ${SUMS} FROM ${rollupSql(query, start)} ${afterCursor}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
 }
 
 function cursorOf(after: UsageGroup, dimensions: readonly UsageDimension[]): (string | number | null)[] {
+  const { day, model, keyId, personId, ofAccountId } = after
   const hour = after.hour === null ? null : Date.parse(after.hour)
-  const values = { day: after.day, hour, model: after.model, key: after.keyId, account: after.ofAccountId }
+  const values = { day, hour, model, key: keyId, person: personId ?? '', account: ofAccountId }
   return dimensions.map((dimension) => values[dimension])
 }
 
@@ -124,6 +138,8 @@ function bucketOf(row: Row): UsageBucket {
     model: textOrNull(row, 'model'),
     keyId: textOrNull(row, 'key_id'),
     keyName: textOrNull(row, 'key_name'),
+    personId: textOrNull(row, 'person_id') || null,
+    personEmail: textOrNull(row, 'person_email'),
     ofAccountId: textOrNull(row, 'account_id'),
     accountName: textOrNull(row, 'account_name'),
     metadata: readValue('metadata', row['metadata'] ?? null) as UsageBucket['metadata'],

@@ -1,4 +1,10 @@
-import type { AccountStatus, AdminRole, BudgetMode } from '../../kernel/vocabulary.ts'
+import type {
+  AccountStatus,
+  AdminRole,
+  BudgetMode,
+  PersonRole,
+  PersonStatus,
+} from '../../kernel/vocabulary.ts'
 import type { Metadata } from '../../keys/key-store.ts'
 import { column } from '../columns.ts'
 import { table } from '../table.ts'
@@ -83,11 +89,63 @@ export const ACCOUNTS_TABLES = {
     isHot: true,
   }),
 
+  /** A person signs in at an identity provider, which names the person by issuer and subject. */
+  person: table('person', {
+    columns: {
+      id: text,
+      accountId: text.references('account'),
+      // Shared by all keys of the person. Its lock is the lock of the person.
+      budgetId: text.references('budget'),
+      issuer: text,
+      subject: text,
+      email: text,
+      name: text,
+      // As of api_key: name and email.
+      searchUpper: text,
+      role: text.of<PersonRole>(),
+      status: text.of<PersonStatus>().default('active'),
+      createdAtMs: integer,
+      lastSeenAtMs: integer,
+      // The provider's refresh token, sealed.
+      refreshToken: bytes.orNull(),
+      // When the provider last confirmed the person, or was last asked.
+      checkedAtMs: integer,
+    },
+    key: ['id'],
+    indexes: {
+      person_by_subject: { columns: ['issuer', 'subject'], isUnique: true },
+      person_by_account: { columns: ['accountId', 'id'] },
+      person_by_check: {
+        columns: ['checkedAtMs', 'id'],
+        where: "refresh_token IS NOT NULL AND status = 'active'",
+      },
+    },
+  }),
+
+  /** What a new person of the account gets, and each key of a person. Without a row: the defaults. */
+  members: table('members', {
+    columns: {
+      accountId: text.references('account'),
+      keysMax: integer,
+      keyDaysMax: integer,
+      monthlyBudgetNanos: amount.orNull(),
+      dailyBudgetNanos: amount.orNull(),
+      requestsPerMinute: integer.orNull(),
+      allowedModels: json<readonly string[]>().orNull(),
+      logRequests: flag,
+    },
+    key: ['accountId'],
+  }),
+
   apiKey: table('api_key', {
     columns: {
       id: text,
       accountId: text.references('account'),
       budgetId: text.references('budget'),
+      // Null: the key of a service.
+      personId: text.orNull().references('person'),
+      // Null: not a device. Until then a refresh makes the key usable again.
+      deviceUntilMs: integer.orNull(),
       name: text,
       // Upper case by our own runtime: what the databases know of letters depends on version and locale.
       nameUpper: text,
@@ -109,6 +167,7 @@ export const ACCOUNTS_TABLES = {
       api_key_by_digest: { columns: ['digest'], isUnique: true },
       api_key_by_account: { columns: ['accountId', 'id'] },
       api_key_by_budget: { columns: ['budgetId'] },
+      api_key_by_person: { columns: ['personId', 'id'], where: 'person_id IS NOT NULL' },
       api_key_expiring: {
         columns: ['accountId', 'expiresAtMs'],
         where: 'expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL',
@@ -148,12 +207,15 @@ export const ACCOUNTS_TABLES = {
   session: table('session', {
     columns: {
       digest: bytes,
-      keyId: text,
+      // Of a key or of a person.
+      keyId: text.orNull(),
+      personId: text.orNull(),
       expiresAtMs: integer,
     },
     key: ['digest'],
     indexes: {
       session_by_key: { columns: ['keyId', 'expiresAtMs'] },
+      session_by_person: { columns: ['personId', 'expiresAtMs'], where: 'person_id IS NOT NULL' },
       session_by_expiry: { columns: ['expiresAtMs'] },
     },
     isExported: false,

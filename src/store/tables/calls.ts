@@ -18,6 +18,8 @@ export const CALLS_TABLES = {
       accountId: text,
       keyId: text,
       budgetId: text,
+      // Whose key it was; null: a service's.
+      personId: text.orNull(),
       // Empty: the hold survives the node.
       nodeId: text.default(''),
       state: text.of<'in_flight' | 'deferred' | 'standing' | 'interrupted'>().default('in_flight'),
@@ -78,6 +80,7 @@ export const CALLS_TABLES = {
       id: text,
       accountId: text,
       keyId: text,
+      personId: text.orNull(),
       state: text.of<CallState>(),
       startedAtMs: integer,
       endedAtMs: integer,
@@ -128,6 +131,7 @@ export const CALLS_TABLES = {
     indexes: {
       call_by_key: { columns: ['keyId', 'startedAtMs', 'id'] },
       call_by_start: { columns: ['accountId', 'startedAtMs', 'id'] },
+      call_by_person: { columns: ['personId', 'startedAtMs', 'id'], where: 'person_id IS NOT NULL' },
       call_by_socket: { columns: ['socketId', 'startedAtMs', 'id'], where: 'socket_id IS NOT NULL' },
       call_by_object: { columns: ['objectId'], where: 'object_id IS NOT NULL' },
     },
@@ -238,6 +242,7 @@ export const CALLS_TABLES = {
       id: text,
       accountId: text,
       keyId: text,
+      personId: text.orNull(),
       startedAtMs: integer,
       endedAtMs: integer,
       method: text,
@@ -255,6 +260,10 @@ export const CALLS_TABLES = {
     indexes: {
       refused_call_by_start: { columns: ['accountId', 'startedAtMs', 'id'] },
       refused_call_by_key: { columns: ['keyId', 'startedAtMs', 'id'] },
+      refused_call_by_person: {
+        columns: ['personId', 'startedAtMs', 'id'],
+        where: 'person_id IS NOT NULL',
+      },
     },
   }),
 

@@ -43,6 +43,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
         },
       },
       keyId: 'key_a',
+      personId: null,
       budgetId: 'bud_a',
       accountId: 'default',
       balanceNanos: 0n,

@@ -9,6 +9,8 @@ import { keyListConformance } from './key-list.ts'
 import { keyConformance } from './keys.ts'
 import { ledgerConformance } from './ledger.ts'
 import { overrunConformance } from './overruns.ts'
+import { peopleConformance } from './people.ts'
+import { personKeyConformance } from './person-keys.ts'
 import { refusedCallConformance } from './refused-calls.ts'
 import { requestLogConformance } from './request-log.ts'
 import { sessionConformance } from './sessions.ts'
@@ -25,6 +27,8 @@ export function storeConformance(storeName: string, openStore: OpenStoreUnderTes
   keyConformance(storeName, openStore)
   keyListConformance(storeName, openStore)
   onceConformance(storeName, openStore)
+  peopleConformance(storeName, openStore)
+  personKeyConformance(storeName, openStore)
   requestLogConformance(storeName, openStore)
   sessionConformance(storeName, openStore)
   socketConformance(storeName, openStore)

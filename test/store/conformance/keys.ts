@@ -65,6 +65,8 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       id: 'key_a',
       accountId: 'default',
       budgetId: 'bud_a',
+      personId: null,
+      deviceUntilMs: null,
       name: 'a',
       prefix: 'svc_live_xxxxxxx',
       last4: 'xxxx',
@@ -289,6 +291,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual(await store.lookUpKey(digestOf('a'), NOON), {
       kind: 'api_key',
       keyId: 'key_a',
+      personId: null,
       name: 'a',
       accountId: 'default',
       funds: { keyCeilings: [], accountCeilings: [], creditEnforced: false, balanceNanos: 0n },

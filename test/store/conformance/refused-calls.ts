@@ -46,6 +46,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
         requestId: 'req_1',
         accountId: 'default',
         keyId: 'key_a',
+        personId: null,
         state: 'refused',
         objectId: null,
         parentId: null,

@@ -85,17 +85,28 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
       kind: 'blocked',
       by: { limit: 'budget', budget },
       keyId: key.id,
+      personId: null,
       budgetId: budgetIdOf(world, key.id),
       accountId: key.accountId,
       balanceNanos,
     }
   }
   if (account.creditEnforced && account.chargedNanos + heldThere >= account.creditedNanos) {
-    const held = { keyId: key.id, budgetId: budgetIdOf(world, key.id), accountId: key.accountId }
+    const held = {
+      keyId: key.id,
+      personId: null,
+      budgetId: budgetIdOf(world, key.id),
+      accountId: key.accountId,
+    }
     return { kind: 'blocked', by: { limit: 'credit' }, ...held, balanceNanos }
   }
   if (account.creditEnforced && opening.countsHolds && isTooShort(world, key, opening)) {
-    const held = { keyId: key.id, budgetId: budgetIdOf(world, key.id), accountId: key.accountId }
+    const held = {
+      keyId: key.id,
+      personId: null,
+      budgetId: budgetIdOf(world, key.id),
+      accountId: key.accountId,
+    }
     return { kind: 'blocked', by: { limit: 'credit' }, ...held, balanceNanos }
   }
   return admitted

@@ -112,6 +112,11 @@ export function interruptMove(atMs: number): Move {
   }
 }
 
+const NOT_YET = {
+  ...{ personId: null, deviceUntilMs: null },
+  ...{ revokedAtMs: null, lastUsedAtMs: null, rotatedFrom: null },
+}
+
 export function createMove(accountId: string, id: string, createdAtMs: number, limits: KeyLimits): Move {
   const key = newKey(id, { id, accountId, createdAtMs, ...limits })
   return {
@@ -120,7 +125,7 @@ export function createMove(accountId: string, id: string, createdAtMs: number, l
     play(world) {
       const { digest: _, ...rest } = key
       const budgetId = id.replace(/^key_/, 'bud_')
-      world.keys.set(id, { ...rest, budgetId, revokedAtMs: null, lastUsedAtMs: null, rotatedFrom: null })
+      world.keys.set(id, { ...rest, ...NOT_YET, budgetId })
       return { kind: 'done', value: recordOf(world, id, createdAtMs) }
     },
     looks: () => [lookAtKey(accountId, id, createdAtMs)],

@@ -97,7 +97,7 @@ export function emptyBucket(
     keyId,
     keyName,
     metadata,
-    ...{ ofAccountId: null, accountName: null },
+    ...{ personId: null, personEmail: null, ofAccountId: null, accountName: null },
     requests: 0n,
     inputTokens: 0n,
     outputTokens: 0n,

@@ -39,8 +39,8 @@ async function use(store: Store, { key, atMs = NOON, model = 'm', more = {} }: U
   return id
 }
 
-const groupOf = ({ day, hour, model, keyId, ofAccountId }: UsageGroup): UsageGroup => ({
-  ...{ day, hour, model, keyId, ofAccountId },
+const groupOf = ({ day, hour, model, keyId, personId, ofAccountId }: UsageGroup): UsageGroup => ({
+  ...{ day, hour, model, keyId, personId, ofAccountId },
 })
 const places = (buckets: readonly UsageBucket[]) =>
   buckets.map(({ day, hour, model, keyId }) =>
@@ -70,7 +70,8 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
   test('ungrouped usage is one bucket, even without any usage', async ({ store }) => {
     await addKey(store, 'a')
     const nothing = emptyBucket(null, null, null, null, null)
-    const { day, hour, model, keyId, keyName, metadata, ofAccountId, accountName, ...zeros } = nothing
+    const { day, hour, model, keyId, keyName, metadata, ...others } = nothing
+    const { personId, personEmail, ofAccountId, accountName, ...zeros } = others
     assert.deepEqual(await store.readUsage(ALL), { buckets: [nothing], more: false, total: zeros })
     assert.deepEqual(await store.readUsage({ ...ALL, keyId: 'key_a' }), {
       buckets: [nothing],
@@ -79,9 +80,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     })
     await use(store, { key: 'a' })
     const { buckets, total } = await store.readUsage(ALL)
-    assert.deepEqual(buckets, [
-      { day, hour, model, keyId, keyName, metadata, ofAccountId, accountName, ...total },
-    ])
+    assert.deepEqual(buckets, [{ ...nothing, ...total }])
     assert.equal(total.costNanos, 800n)
   })
 
@@ -99,7 +98,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
         model: 'm',
         keyId: 'key_a',
         keyName: 'renamed',
-        ...{ ofAccountId: null, accountName: null, metadata: {} },
+        ...{ personId: null, personEmail: null, ofAccountId: null, accountName: null, metadata: {} },
         requests: 2n,
         inputTokens: 20n,
         outputTokens: 10n,
@@ -177,21 +176,18 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     }
     assert.deepEqual(await page(2), ['x,y', true, 3n])
     assert.deepEqual(await page(3), ['x,y,z', false, 3n])
-    assert.deepEqual(await page(2, { day: null, hour: null, model: 'y', keyId: null, ofAccountId: null }), [
-      'z',
-      false,
-      3n,
-    ])
-    assert.deepEqual(await page(2, { day: null, hour: null, model: 'xx', keyId: null, ofAccountId: null }), [
-      'y,z',
-      false,
-      3n,
-    ])
-    assert.deepEqual(await page(2, { day: null, hour: null, model: 'z', keyId: null, ofAccountId: null }), [
-      '',
-      false,
-      3n,
-    ])
+    assert.deepEqual(
+      await page(2, { day: null, hour: null, model: 'y', keyId: null, personId: null, ofAccountId: null }),
+      ['z', false, 3n],
+    )
+    assert.deepEqual(
+      await page(2, { day: null, hour: null, model: 'xx', keyId: null, personId: null, ofAccountId: null }),
+      ['y,z', false, 3n],
+    )
+    assert.deepEqual(
+      await page(2, { day: null, hour: null, model: 'z', keyId: null, personId: null, ofAccountId: null }),
+      ['', false, 3n],
+    )
   })
 
   test('pages list each bucket once, even if calls settle between them', async (subject) => {

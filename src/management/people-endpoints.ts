@@ -1,0 +1,76 @@
+import type { Endpoint } from './endpoint.ts'
+import * as members from './members.ts'
+import * as people from './people.ts'
+
+export const PEOPLE_ENDPOINTS: readonly Endpoint[] = [
+  {
+    id: 'list_people',
+    method: 'GET',
+    path: '/gateway/v1/people',
+    role: 'viewer',
+    account: 'many',
+    route: people.listPeople,
+  },
+  {
+    id: 'get_person',
+    method: 'GET',
+    path: '/gateway/v1/people/{id}',
+    role: 'member',
+    account: 'of_id',
+    nouns: ['person'],
+    route: people.getPerson,
+  },
+  {
+    id: 'update_person',
+    method: 'PATCH',
+    path: '/gateway/v1/people/{id}',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['person'],
+    route: people.updatePerson,
+  },
+  {
+    id: 'block_person',
+    method: 'POST',
+    path: '/gateway/v1/people/{id}/block',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['person'],
+    isUnlimited: true,
+    route: people.blockPerson,
+  },
+  {
+    id: 'unblock_person',
+    method: 'POST',
+    path: '/gateway/v1/people/{id}/unblock',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['person'],
+    route: people.unblockPerson,
+  },
+  {
+    id: 'move_person',
+    method: 'POST',
+    path: '/gateway/v1/people/{id}/move',
+    role: 'operator',
+    account: 'of_id',
+    nouns: ['person'],
+    route: people.movePerson,
+  },
+  {
+    id: 'get_members',
+    method: 'GET',
+    path: '/gateway/v1/members',
+    role: 'viewer',
+    account: 'one',
+    route: members.getMembers,
+  },
+  {
+    id: 'update_members',
+    method: 'PATCH',
+    path: '/gateway/v1/members',
+    role: 'admin',
+    account: 'one',
+    route: members.updateMembers,
+  },
+]
