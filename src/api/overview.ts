@@ -37,6 +37,10 @@ export const sessionSchema = z
   })
 export type Session = z.infer<typeof sessionSchema>
 
+export const endedSessionSchema = z.object({
+  end_session_url: f.textOrNull('The page that ends the session at the identity provider too. Null: none.'),
+})
+
 const calls = (description: string) => z.number().min(0).meta({ type: 'integer', description })
 
 const cappedKey = z.object({

@@ -6,10 +6,11 @@ import type { MetricSources } from '../telemetry/metric-table.ts'
 import { createWebhookDispatcher } from '../webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules } from '../webhooks/endpoint-address.ts'
 import type { CreatedGateway, Opened } from './create-gateway.ts'
+import type { OpenedSignIn } from './open-sign-in.ts'
 
 type WebhookDispatcher = ReturnType<typeof createWebhookDispatcher>
 
-export async function createManagement(opened: Opened, created: CreatedGateway) {
+export async function createManagement(opened: Opened, created: CreatedGateway, signIn: OpenedSignIn | null) {
   const { config, surroundings, installation } = opened
   const { gateway, nextUlid, settlements, isSecure } = created
   const { store, clock, digestKey, webhookSealer } = installation
@@ -45,6 +46,7 @@ export async function createManagement(opened: Opened, created: CreatedGateway) 
     waitingCalls,
     refusedCalls,
     node: nodeOf(opened, created),
+    endSessionUrl: async () => (await signIn?.endSessionUrl()) ?? null,
     scrapeMetrics: async () => await (await scraper.get())(),
     recheckWaitingCalls: () => queues.signalAll(),
     webhooks: { sealer: webhookSealer, rules, wake: () => webhooks.wake() },

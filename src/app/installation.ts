@@ -79,6 +79,8 @@ export async function openStore(config: Config, surroundings: StoreSurroundings,
       ...{ store, clock, digestKey },
       webhookSealer: createSecretSealer(pepper, 'webhook secrets'),
       upstreamSealer: createSecretSealer(pepper, 'upstream keys'),
+      attemptSealer: createSecretSealer(pepper, 'sign-ins that have begun'),
+      refreshTokenSealer: createSecretSealer(pepper, 'refresh tokens'),
     }
   } catch (error) {
     await store.close()

@@ -6,6 +6,7 @@ import { readOverlayText, readPricing } from '../config/read-pricing.ts'
 import { checkNodeSockets } from '../http/node-sockets.ts'
 import { createHttpServer, type HttpServer, type ServerOptions } from '../http/server.ts'
 import type { CertificatePair } from '../http/tls-handshakes.ts'
+import { isSignInPath } from '../http/validate-head.ts'
 import { openFrontDoor, shapeBroken } from '../http-calls/handle-request.ts'
 import {
   atMostEvery,
@@ -27,6 +28,7 @@ import { type CreatedGateway, createGateway, type Opened, type Surroundings } fr
 import { createManagement } from './create-management.ts'
 import { openInstallation } from './installation.ts'
 import { openMetricsListener } from './metrics-listener.ts'
+import { openSignIn } from './open-sign-in.ts'
 import { PriceSource } from './price-source.ts'
 
 /** How long shutdown waits for the last traces. After that, they are lost. */
@@ -82,11 +84,12 @@ async function serve(opened: Opened, certificate: Certificate | null) {
   const created = await createGateway(opened)
   const { gateway } = created
   const { counts, outbox, deferrals } = gateway
+  const signIn = await openSignIn(opened, created)
   priceSource.start((book) => {
     gateway.prices.use(book)
     counts.useBook(book)
   })
-  const { management, webhooks } = await createManagement(opened, created)
+  const { management, webhooks } = await createManagement(opened, created, signIn)
   const router = loadLater(() => import('../management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
   const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
@@ -118,6 +121,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     onExchange: openFrontDoor(gateway, async (exchange, target, credential) => {
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
       if (isDashboardPath(target)) return await answerDashboard(exchange, target, dashboard.get)
+      if (signIn !== null && isSignInPath(target.path)) return await signIn.answer(exchange, target)
       const { handleOwned } = await router.get()
       await handleOwned(exchange, target, credential, management)
     }),

@@ -5,6 +5,7 @@ import type { EgressRules } from '../http/egress.ts'
 import { ConfigError, fileProblem } from '../kernel/errors.ts'
 import { Secret } from '../kernel/secret.ts'
 import { nearestName } from '../kernel/vocabulary.ts'
+import { readSignIn, type SignInConfig } from './read-sign-in.ts'
 import {
   FALLBACK_VARIABLES,
   FILE_SETTINGS,
@@ -54,11 +55,13 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     throw new ConfigError(problems)
   const dataDir = resolve(workingDir, env.TOLLGATE_DATA_DIR)
   const read = { ...fromVariables(env, fallback), ...fromFile(file) }
+  const signIn = readSignIn(read, problems)
   const shared = refuseSharedPort(read)
-  if (shared !== null) throw new ConfigError([shared])
+  if (shared !== null) problems.push(shared)
+  if (problems.length > 0) throw new ConfigError(problems)
   const messages = withHeaders(read.messages, read.messagesHeaders)
   const chat = withHeaders(read.chat, read.chatHeaders)
-  return { ...read, messages, chat, dataDir, tls, prices, traces, egress }
+  return { ...read, messages, chat, dataDir, tls, prices, traces, egress, signIn }
 }
 
 export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> & {
@@ -68,6 +71,8 @@ export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> &
   readonly prices: { readonly file: string; readonly text: string } | null
   readonly traces: TraceConfig | null
   readonly egress: EgressRules
+  /** Null: people cannot sign in, only keys. */
+  readonly signIn: SignInConfig | null
 }
 
 function fromVariables(
@@ -90,6 +95,7 @@ function fromVariables(
     messages: upstream(env.TOLLGATE_MESSAGES_URL, messagesKey, PROVIDER_URLS.messages),
     chat: upstream(env.TOLLGATE_CHAT_URL, chatKey, PROVIDER_URLS.chat),
     discount: env.TOLLGATE_DISCOUNT,
+    oidcClientSecret: env.TOLLGATE_OIDC_CLIENT_SECRET ?? null,
     /** Credentials for the providers' reports of usage. Only `tollgate reconcile` uses them. */
     reportKeys: {
       messages: env.TOLLGATE_MESSAGES_ADMIN_KEY ?? null,

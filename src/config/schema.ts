@@ -4,7 +4,7 @@ import { isHopByHop } from '../http/raw-headers.ts'
 import { DEFAULT_THRESHOLDS, limits } from '../kernel/limits.ts'
 import { NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
-import { LOG_LEVELS } from '../kernel/vocabulary.ts'
+import { LOG_LEVELS, PERSON_ROLES } from '../kernel/vocabulary.ts'
 
 /** Every variable and setting, with bounds and default. `config-descriptions.json` describes them. */
 
@@ -65,6 +65,7 @@ export const VARIABLES = {
   TOLLGATE_CHAT_KEY: secret(1).optional(),
   TOLLGATE_MESSAGES_ADMIN_KEY: secret(1).optional(),
   TOLLGATE_CHAT_ADMIN_KEY: secret(1).optional(),
+  TOLLGATE_OIDC_CLIENT_SECRET: secret(1).optional(),
   TOLLGATE_PEPPER: secret(16).optional(),
   TOLLGATE_DISCOUNT: fraction.default('0'),
   TOLLGATE_PRICES: z.string().optional(),
@@ -212,6 +213,52 @@ const thresholds = z
   .default([...DEFAULT_THRESHOLDS])
   .transform((all) => all.toSorted((a, b) => a - b))
 
+const text = (charsMax: number) => z.string('must be a text').min(1, 'must not be empty').max(charsMax)
+
+const ISSUER =
+  'must be the https:// URL of your provider without /.well-known/…, of one tenant, or http:// on a loopback address'
+
+/** Kept as written, because the provider's tokens repeat it exactly. */
+const issuer = z.string(ISSUER).refine((given) => {
+  const url = URL.parse(given)
+  if (url === null || url.username + url.password + url.search + url.hash !== '') return false
+  // The library would take a URL of the document itself without checking whose it is.
+  if (given.includes('/.well-known/')) return false
+  // Entra's issuers for all tenants would let other companies in.
+  if (/^\/(?:common|organizations|consumers)(?:\/|$)/.test(url.pathname)) return false
+  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.test(url.hostname))
+}, ISSUER)
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
+
+const DOMAIN = 'must be a domain such as example.com'
+
+const signInRule = z.strictObject(
+  {
+    group: text(256),
+    role: z.enum(PERSON_ROLES, `must be one of ${PERSON_ROLES.join(', ')}`),
+    /** An id or a name. */
+    account: text(120).optional(),
+  },
+  { error: ({ code }) => (code === 'invalid_type' ? 'must be an object' : undefined) },
+)
+
+const signInRules = z
+  .array(signInRule, 'must be a list')
+  .max(1_000)
+  .default([])
+  .superRefine((rules, context) => {
+    for (const [at, { role, account }] of rules.entries()) {
+      if (role === 'operator' && account !== undefined)
+        context.addIssue({
+          code: 'custom',
+          path: [at, 'account'],
+          message: 'must be left out for an operator',
+        })
+      if (role !== 'operator' && account === undefined)
+        context.addIssue({ code: 'custom', path: [at], message: `needs "account" for the role ${role}` })
+    }
+  })
+
 /** Every setting: its member of `Config`, its name in the file, and its schema with bounds and default. */
 export const FILE_SETTINGS = {
   budgetMode: ['budgets.mode', oneOf(['exact', 'settled'], 'exact')],
@@ -259,6 +306,26 @@ export const FILE_SETTINGS = {
   metricsPublic: ['metrics.public', yesOrNo(false)],
   metricsPort: ['metrics.port', wholeNumber(0, 65_535).nullable().default(null)],
   dashboardUrl: ['dashboard_url', httpUrl().nullable().default(null)],
+  signInIssuer: ['sign_in.issuer', issuer.nullable().default(null)],
+  signInClientId: ['sign_in.client_id', text(256).nullable().default(null)],
+  signInScopes: [
+    'sign_in.scopes',
+    z
+      .array(
+        z.string('must be a text').regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be a scope'),
+        'must be a list',
+      )
+      .refine((scopes) => scopes.includes('openid'), 'must contain "openid"')
+      .default(['openid', 'email', 'profile']),
+  ],
+  signInGroupsClaim: ['sign_in.groups_claim', text(256).default('groups')],
+  signInEmailClaim: ['sign_in.email_claim', text(256).default('email')],
+  signInAllowedDomains: [
+    'sign_in.allowed_domains',
+    z.array(z.string(DOMAIN).regex(/^[a-z0-9-]+(?:\.[a-z0-9-]+)*$/i, DOMAIN), 'must be a list').default([]),
+  ],
+  signInRules: ['sign_in.rules', signInRules],
+  signInSessionHours: ['sign_in.session_hours', wholeNumber(1, 168).default(12)],
   trustedProxies: [
     'trusted_proxies',
     z.array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list').default([]),

@@ -98,6 +98,11 @@ export function isOwnedPath(path: string): boolean {
   return OWNED_EXACT.has(path) || OWNED_BELOW.some((start) => path.startsWith(start))
 }
 
+/** The addresses through which people sign in at an identity provider. */
+export function isSignInPath(path: string): boolean {
+  return path === '/gateway/sign-in' || path === '/gateway/sign-in/callback'
+}
+
 /** Whether encoded slashes hide an own path. A proxy or upstream might decode it, so it must not be forwarded. */
 export function hidesOwnedPath(path: string): boolean {
   const decoded = decodeSlashes(path)

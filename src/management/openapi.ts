@@ -111,7 +111,7 @@ function errorList(): string {
 }
 
 function describeOperation(route: Route, schemas: Schemas, requestId: string): JsonObject {
-  const { operationId, summary, description, status, answer, alsoAs, repeatable, account } = route
+  const { operationId, summary, description, status, answer, alsoAs, mayBeEmpty, repeatable, account } = route
   const parameters = [
     ...pathParameters(route),
     ...(account === 'none' ? [] : [{ $ref: '#/components/parameters/account' }]),
@@ -138,6 +138,7 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
         headers,
         ...(Object.keys(content).length === 0 ? {} : { content }),
       },
+      ...(mayBeEmpty ? { 204: { description: DONE[204], headers } } : {}),
       default: { $ref: '#/components/responses/error' },
     },
   }

@@ -31,6 +31,8 @@ export interface Management {
   readonly waitingCalls: Pick<WaitingCalls, 'count' | 'find' | 'list' | 'countOf' | 'countOfAccount'>
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   readonly node: ServingNode
+  /** Where a person signs out at the identity provider too. Null: nowhere. */
+  endSessionUrl(): Promise<string | null>
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** Decides waiting calls again. Called when a limit changed or credit was added. */
   recheckWaitingCalls(): void
@@ -134,6 +136,8 @@ export interface RouteParts<Query, Body> {
   readonly status: 200 | 201 | 202 | 204
   readonly answer: z.ZodType | null
   readonly alsoAs: Readonly<Record<string, string>>
+  /** Whether some callers get 204 instead. */
+  readonly mayBeEmpty: boolean
   handle(request: OwnRequest<Query, Body>, management: Management): Promise<Answer>
 }
 
@@ -157,6 +161,7 @@ const DEFAULTS = {
   bodyBytesMax: limits.ownBodyBytesMax,
   status: 200,
   alsoAs: {},
+  mayBeEmpty: false,
 } as const
 
 type Definition<Query, Body> = Omit<RouteParts<Query, Body>, keyof typeof DEFAULTS> &

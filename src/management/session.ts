@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
 import type { Written } from '../api/fields.ts'
 import { personObject } from '../api/objects.ts'
-import { type Session, sessionSchema, signInFields } from '../api/overview.ts'
+import { endedSessionSchema, type Session, sessionSchema, signInFields } from '../api/overview.ts'
 import type { Person } from '../api/person.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
+import { unlessLate } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Caller, callerId, type KeyCaller, type KeyLookup } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/secrets.ts'
@@ -25,7 +26,7 @@ import {
   replyJson,
 } from './route.ts'
 
-const SESSIONS_PER_KEY_MAX = 100
+export const SESSIONS_MAX = 100
 
 const signIns = new RequestQueues()
 
@@ -37,6 +38,12 @@ const TOKEN = /^[\w-]{43}$/
 
 /** No key has the form `session:…`, so no key shares a token's digest. */
 const digestOf = (token: string, digestKey: DigestKey): Buffer => digestKey(`session:${token}`)
+
+/** A session that is about to be opened: the cookie's value, and what the store keeps of it. */
+export function newToken(digestKey: DigestKey) {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url')
+  return { token, digest: digestOf(token, digestKey) }
+}
 
 /** Sessions are not cached: revoking the key ends them at once, on every node. */
 export async function findSession(
@@ -84,7 +91,11 @@ function tokenIn(headers: RawHeaders): string | null {
   return another === undefined && TOKEN.test(token) ? token : null
 }
 
-function setCookie({ isSecure }: OwnExchange, token: string, seconds: number): readonly string[] {
+export function setCookie(
+  { isSecure }: Pick<OwnExchange, 'isSecure'>,
+  token: string,
+  seconds: number,
+): readonly string[] {
   const parts = [`${SESSION_COOKIE}=${token}`, 'Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Strict']
   return ['set-cookie', [...parts, ...(isSecure ? ['Secure'] : [])].join('; ')]
 }
@@ -141,10 +152,9 @@ export const openSession = defineRoute({
     const caller = await authenticateSignIn(body, management)
     if (caller.kind === 'refused') return caller
     const { store, digestKey } = management
-    const token = randomBytes(TOKEN_BYTES).toString('base64url')
-    const digest = digestOf(token, digestKey)
+    const { token, digest } = newToken(digestKey)
     const keyId = callerId(caller)
-    const session = { digest, keyId, atMs, lifeMs: limits.sessionMs, sessionsMax: SESSIONS_PER_KEY_MAX }
+    const session = { digest, keyId, atMs, lifeMs: limits.sessionMs, sessionsMax: SESSIONS_MAX }
     const opened = await signIns.run(queuesOf(caller), async () => ({
       record: await store.openSession(session),
     }))
@@ -167,14 +177,22 @@ export const getSession = defineRoute({
   },
 })
 
+/** Signing out must not wait long for a provider that is slow. */
+const END_SESSION_URL_MS = 2_000
+
 export const endSession = defineRoute({
   summary: 'Sign out',
-  status: 204,
-  answer: null,
-  async handle({ exchange, session }, { store }) {
+  description:
+    'For a person, the answer names the page of the identity provider that ends the session there too.',
+  answer: endedSessionSchema,
+  mayBeEmpty: true,
+  async handle({ exchange, session, caller }, { store, endSessionUrl }) {
     if (session === null) return NO_SESSION
     await store.endSession(session.digest)
-    return replyEmpty([...NO_STORE, ...setCookie(exchange, '', 0)])
+    const headers = [...NO_STORE, ...setCookie(exchange, '', 0)]
+    if (caller.kind !== 'person') return replyEmpty(headers)
+    const end_session_url = await unlessLate(endSessionUrl(), END_SESSION_URL_MS)
+    return replyJson(200, { end_session_url }, headers)
   },
 })
 

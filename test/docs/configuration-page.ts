@@ -29,7 +29,7 @@ function typeOf(schema: Json): string {
   const choices = schema['enum'] as readonly string[] | undefined
   if (choices !== undefined) return choices.map((choice) => `\`"${choice}"\``).join(', ')
   const { type, minimum, maximum, items, minLength } = schema
-  if (type === 'array') return `list of ${(items as Json)['type'] === 'string' ? 'strings' : 'integers'}`
+  if (type === 'array') return `list of ${String((items as Json)['type'])}s`
   if (typeof minLength === 'number' && minLength > 1) return `string, ${minLength} characters or more`
   if (typeof minimum !== 'number') return [type].flat().join(' or ')
   return maximum === Number.MAX_SAFE_INTEGER
