@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { SURFACE_NAMES } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
 /** The price book, and the changes that operators make to it. */
@@ -75,6 +76,25 @@ export const pushFields = z
     dry_run: z.boolean({ error: 'dry_run must be true or false.' }).optional().describe('Change nothing.'),
   })
   .describe('A list of prices: `revision`, `base` and `changes`.')
+
+export const missingPricesSchema = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(
+      z.object({
+        model: z.string(),
+        surface: z.enum(SURFACE_NAMES),
+        refused: z.int().describe('Calls that were refused in the last 30 days.'),
+        passed: z.int().describe('Calls that passed without a price, or under a fallback.'),
+        last_at: f.instant().nullable(),
+        offered: z.boolean().describe('Whether an upstream lists the model.'),
+        closest: f.textOrNull('The priced model with the most similar name.'),
+      }),
+    ),
+    has_more: z.literal(false),
+    next: z.null(),
+  })
+  .meta({ id: 'missing_prices', description: 'Models that were asked for and have no price.' })
 
 export const pricePushSchema = z
   .object({

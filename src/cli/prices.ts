@@ -7,7 +7,7 @@ import { fileProblem } from '../kernel/errors.ts'
 import { loadPrices } from '../pricing/load-book.ts'
 import { type PriceBook, versionAt } from '../pricing/price-book.ts'
 import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
-import { amountField, type FieldOption, registerAll } from './api-command.ts'
+import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
 import type { Client, Exact, Options } from './client.ts'
 import { examples, Failure } from './command.ts'
 import { connect } from './find-by-name.ts'
@@ -20,6 +20,18 @@ const SHOW_SUMMARY = 'show the prices in effect, or all details of one model'
 const SET_SUMMARY = 'set the price of a model on all nodes'
 const PUSH_SUMMARY =
   'send a list of prices to the gateway: a file, or the list of this version of the command'
+
+const MISSING: Listing = {
+  noun: 'models without a price',
+  columns: {
+    model: 'model',
+    surface: 'surface',
+    refused: 'refused',
+    passed: 'passed',
+    last: 'last_at',
+    closest: 'closest',
+  },
+}
 
 /** The standard rates, in USD per million tokens. */
 const RATES: readonly FieldOption[] = [
@@ -64,6 +76,9 @@ export function register(group: Command): void {
     ['show [model]', SHOW_SUMMARY, `GET ${PATH}`, SHOW],
     ['set <model>', SET_SUMMARY, `PUT ${PATH}/<model>`, SET],
     ['push [file]', PUSH_SUMMARY, `POST ${PATH}/push`, PUSH],
+  ])
+  registerAll(group, 'list', [
+    ['missing', 'models that were asked for and have no price', `GET ${PATH}/missing`, { listing: MISSING }],
   ])
   show?.alias('list').action(showPrices)
   set?.action(setPrice)

@@ -1,4 +1,4 @@
-import type { Actor } from '../kernel/vocabulary.ts'
+import type { Actor, Surface } from '../kernel/vocabulary.ts'
 
 /** Prices in the database. Nodes watch `changes`, and read the rest when it has grown. */
 export interface StoredPrices {
@@ -13,6 +13,16 @@ export interface StoredSetPrice {
   readonly effectiveFromMs: number
   /** JSON. Null: the set price ends. */
   readonly entry: string | null
+}
+
+/** A model whose calls had no price of their own. A call is refused, or passes at no cost or under a fallback. */
+export interface UnpricedModel {
+  readonly model: string
+  /** Null: the sums of passed calls do not say. */
+  readonly surface: Surface | null
+  readonly refused: number
+  readonly passed: number
+  readonly lastAtMs: number
 }
 
 /** Who changed prices, and what the event says. */

@@ -11,6 +11,14 @@ export const PRICE_ENDPOINTS: readonly Endpoint[] = [
     route: prices.getPrices,
   },
   {
+    id: 'list_missing_prices',
+    method: 'GET',
+    path: '/gateway/v1/prices/missing',
+    role: 'operator',
+    account: 'none',
+    route: prices.listMissingPrices,
+  },
+  {
     id: 'set_price',
     method: 'PUT',
     path: '/gateway/v1/prices/{model}',

@@ -46,6 +46,7 @@ export const READS = {
   ...EVENTS.reads,
   ...KEYS.reads,
   ...PEOPLE.reads,
+  ...PRICES.reads,
   ...REQUEST_LOG.reads,
   ...RERATES.reads,
   ...USAGE.reads,

@@ -91,6 +91,21 @@ test('a capped key calls a model as soon as its price is set, and pays it', asyn
   const before = await call('house/model:1', key)
   assert.equal(before.status, 400)
   assert.match(before.text, /model_not_priced/)
+  const missing = async () =>
+    (await ask('GET', '/gateway/v1/prices/missing')).body['data'] as { model: string }[]
+  const [row] = await missing()
+  assert.deepEqual(
+    { ...row, last_at: null },
+    {
+      model: 'house/model:1',
+      surface: 'chat',
+      refused: 1,
+      passed: 0,
+      last_at: null,
+      offered: false,
+      closest: null,
+    },
+  )
   const path = `/gateway/v1/prices/${encodeURIComponent('house/model:1')}`
   const set = await ask('PUT', path, { json: { ...PRICE, ...RATES } })
   assert.deepEqual([set.status, set.body['object'], set.body['id']], [200, 'price', 'house/model:1'])
@@ -98,6 +113,7 @@ test('a capped key calls a model as soon as its price is set, and pays it', asyn
   const shown = await modelNamed('house/model:1')
   assert.deepEqual([shown?.source, shown?.effective_from], ['set', set.body['effective_from']])
 
+  assert.deepEqual(await missing(), [])
   // The same price again changes nothing, and causes no event.
   const events = (await priceEvents()).length
   assert.equal((await ask('PUT', path, { json: { ...PRICE, ...RATES } })).status, 200)

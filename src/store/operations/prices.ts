@@ -1,4 +1,6 @@
-import type { PriceChange, StoredPrices, StoredSetPrice } from '../../ledger/prices.ts'
+import type { Surface } from '../../kernel/vocabulary.ts'
+import { dayOf, startOfDayMs } from '../../ledger/calendar.ts'
+import type { PriceChange, StoredPrices, StoredSetPrice, UnpricedModel } from '../../ledger/prices.ts'
 import { number, text, textOrNull } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import { atomic, type Operation } from './operation.ts'
@@ -76,7 +78,33 @@ const unsetPrice = atomic(function* (model: string, change: PriceChange): Operat
   yield* recordChange(change)
 })
 
+/** Models whose calls were refused or passed without a price since a time. Refusals are kept for 30 days. */
+function* listUnpricedModels(fromMs: number): Operation<readonly UnpricedModel[]> {
+  const refused = yield sql`
+    SELECT surface, model_asked AS model, count(*) AS calls, max(started_at_ms) AS last_at_ms FROM refused_call
+    WHERE code = 'model_not_priced' AND started_at_ms >= ${fromMs} AND model_asked IS NOT NULL GROUP BY 1, 2`
+  const passed = yield sql`
+    SELECT model, CAST(sum(unpriced_requests) AS text) AS calls, max(day) AS day FROM rollup
+    WHERE day >= ${dayOf(fromMs)} AND unpriced_requests > 0 AND model <> '' GROUP BY 1`
+  return [
+    ...refused.map((row) => ({
+      model: text(row, 'model'),
+      surface: text(row, 'surface') as Surface,
+      refused: number(row, 'calls'),
+      passed: 0,
+      lastAtMs: number(row, 'last_at_ms'),
+    })),
+    ...passed.map((row) => ({
+      model: text(row, 'model'),
+      surface: null,
+      refused: 0,
+      passed: Number(text(row, 'calls')),
+      lastAtMs: startOfDayMs(text(row, 'day')),
+    })),
+  ]
+}
+
 export const PRICES = {
   brief: { readPriceChanges, readPrices, storePriceList, setPrice, unsetPrice },
-  reads: {},
+  reads: { listUnpricedModels },
 }
