@@ -73,7 +73,7 @@ export const requestSchema = z
     overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
     price_version: f.textOrNull('The version of the price book. Null if the call was never sent.'),
     upstream_request_id: f.textOrNull(),
-    client_ip: z.string(),
+    client_ip: f.textOrNull('Null if `requests.client_details` is off.'),
     user_agent: f.textOrNull(),
     bytes_in: f.count(),
     bytes_out: f.count(),

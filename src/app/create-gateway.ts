@@ -136,6 +136,7 @@ export async function createGateway(opened: Opened) {
     counts,
     observeCall: observeAll([surroundings.observeCall, traces?.observe, realUpstream.observe]),
     bodiesBytesMax: config.bodiesBytesMax,
+    recordsClients: config.clientDetails,
     budgetMode: config.budgetMode,
     unboundedNanos: config.unboundedHoldNanos,
     prices,

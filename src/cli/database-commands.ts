@@ -64,9 +64,13 @@ async function auditDatabase(): Promise<void> {
   }
 }
 
-function describeAudit({ calls, credits, difference }: AuditReport): string {
+function describeAudit({ calls, credits, removedMonths, difference }: AuditReport): string {
   const all = `${counted(calls, 'call')} and ${counted(credits, 'credit')}`
-  if (difference === null) return `No difference in ${all}.\n`
+  const given =
+    removedMonths.length === 0
+      ? ''
+      : `Calls of ${removedMonths.join(', ')} were removed (requests.keep_months): their sums were taken as recorded.\n`
+  if (difference === null) return `No difference in ${all}.\n${given}`
   return [
     `Difference: ${difference.what}`,
     `  where    ${shownText(difference.where)}`,

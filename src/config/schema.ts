@@ -271,6 +271,9 @@ export const FILE_SETTINGS = {
     'requests.bodies_bytes_max',
     wholeNumber(0, Number.MAX_SAFE_INTEGER).default(limits.loggedBodiesBytesMax),
   ],
+  /** Null means all months. */
+  keepMonths: ['requests.keep_months', wholeNumber(3, 1_200).nullable().default(null)],
+  clientDetails: ['requests.client_details', yesOrNo(true)],
   bodyIdleTimeoutMs: ['requests.body_idle_seconds', seconds(0.1, 3_600, limits.bodyIdleTimeoutMs)],
   bodyBytesPerSecondMin: [
     'requests.body_bytes_per_second_min',

@@ -36,6 +36,8 @@ export interface Gateway extends Core {
   /** Receives every call that ended or was refused, for the terminal, the log and traces; null if all are off. */
   readonly observeCall: ObserveCall | null
   readonly bodiesBytesMax: number
+  /** Whether the address and the user agent of a client are recorded. */
+  readonly recordsClients: boolean
   readonly deferrals: Deferrals
   readonly bufferedReplies: ByteBudget
   /** Whether the client uses TLS, for URLs that are rewritten to this gateway; null if none are. */

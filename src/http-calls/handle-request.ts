@@ -91,7 +91,7 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   if (credential.kind === 'refused')
     return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
   if (credential.kind === 'preflight') return await passPreflight({ exchange, target, surface }, gateway)
-  const call = identify(exchange, target, surface, credential.digest)
+  const call = identify(exchange, target, surface, credential.digest, gateway)
 
   // From here to its end, the call counts against the key's calls in flight.
   const share = gateway.keyShares.enter(credential.digest)
@@ -102,15 +102,22 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   }
 }
 
-function identify(exchange: Exchange, target: Target, surface: Call['surface'], digest: Buffer): Call {
-  const { requestId, method, headers, clientIp, names, res } = exchange
+function identify(
+  exchange: Exchange,
+  target: Target,
+  surface: Call['surface'],
+  digest: Buffer,
+  { recordsClients }: Gateway,
+): Call {
+  const { requestId, method, headers, names, res } = exchange
   const { path } = target
   // HEAD uses the endpoint of GET.
   const endpoint = res.maySwitch
     ? findHandshake(surface, target)
     : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, path)
   const isSocket = res.maySwitch && endpoint?.billing === 'free'
-  const userAgent = firstValue(headers, 'user-agent') ?? null
+  const clientIp = recordsClients ? exchange.clientIp : ''
+  const userAgent = recordsClients ? (firstValue(headers, 'user-agent') ?? null) : null
   const sessionId = sessionIdOf(headers)
   const caller = { digest, clientIp, userAgent, sessionId, presence: res, redact: names.redact }
   const socketId = isSocket ? requestId : null

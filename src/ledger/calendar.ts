@@ -45,3 +45,9 @@ export function nextMonthMs(atMs: number): number {
 export function nextDayMs(atMs: number): number {
   return (Math.floor(atMs / DAY_MS) + 1) * DAY_MS
 }
+
+/** The start of the month, or of a month before it. */
+export function startOfMonthMs(atMs: number, monthsBefore = 0): number {
+  const at = new Date(atMs)
+  return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() - monthsBefore)
+}

@@ -63,3 +63,18 @@ export interface RefusedCall
 }
 
 type CallMember = 'requestId' | 'startedAtMs' | 'method' | 'path' | 'surface' | 'clientIp'
+
+/** A portion of the calls of months that begin before `beforeMs`, in the order of their ids. */
+export interface RemoveCalls {
+  readonly beforeMs: number
+  /** The last id of the portion before. */
+  readonly after: string
+  readonly limit: number
+  readonly node: string
+  readonly atMs: number
+}
+
+/** `next`: where the next portion begins; null: this was the last. */
+export type RemovedCalls =
+  | { readonly kind: 'removed'; readonly calls: number; readonly next: string | null }
+  | { readonly kind: 'other_node' }

@@ -65,7 +65,8 @@ function requestObject(call: CallRecord, keyName: string): Written<RequestRecord
     list_cost_usd: usd(call.listNanos),
     lost_list_cost_usd: usd(call.lostListNanos),
     ...fieldsOf(call, ['balanceNanos', 'upstreamMs', 'overheadMs', 'priceVersion', 'upstreamRequestId']),
-    ...fieldsOf(call, ['clientIp', 'userAgent', 'bytesIn', 'bytesOut', 'credited']),
+    client_ip: call.clientIp || null,
+    ...fieldsOf(call, ['userAgent', 'bytesIn', 'bytesOut', 'credited']),
     ...(call.children === null
       ? {}
       : { children: call.children, children_cost_usd: usd(call.childrenNanos ?? 0n) }),

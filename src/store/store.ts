@@ -14,6 +14,7 @@ import { PERSON_KEYS } from './operations/person-keys.ts'
 import { PRICES } from './operations/prices.ts'
 import { REQUEST_LOG } from './operations/request-log.ts'
 import { RERATES } from './operations/rerate.ts'
+import { RETENTION } from './operations/retention.ts'
 import { SETTINGS } from './operations/settings.ts'
 import { USAGE } from './operations/usage.ts'
 import { WEBHOOKS } from './operations/webhooks.ts'
@@ -33,6 +34,7 @@ export const BRIEF = {
   ...PRICES.brief,
   ...REQUEST_LOG.brief,
   ...RERATES.brief,
+  ...RETENTION.brief,
   ...SETTINGS.brief,
   ...WEBHOOKS.brief,
 }

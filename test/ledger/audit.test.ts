@@ -26,7 +26,7 @@ const call = (id: string, change: string): string => `UPDATE call SET ${change} 
 const day = "WHERE day = '2026-11-15' AND model = 'claude-haiku-5-5' AND key_id = 'key_b'"
 const inDay = 'account_id default, day 2026-11-15, model claude-haiku-5-5, key_id key_b'
 const credit = (kind: string, nanos: number, callId: string, once: string): string =>
-  `INSERT INTO credit VALUES ('crd_2', 'default', '${kind}', ${nanos}, 'x', 'system', NULL, NULL, 0, 0);
+  `INSERT INTO credit VALUES ('crd_2', 'default', '${kind}', ${nanos}, 'x', 'system', NULL, NULL, 0, 0, 0);
    INSERT INTO credit_call VALUES ('${callId}', '${once}', 'crd_2', ${nanos})`
 
 const LOST = 'an interrupted call has lost its hold, and a settled one at most the rest of it'
@@ -99,7 +99,7 @@ for (const [store, create] of BOTH) {
     after(() => clean.remove())
 
     test('an intact ledger has no difference', async () => {
-      assert.deepEqual(await audit(clean), { calls: 9, credits: 1, difference: null })
+      assert.deepEqual(await audit(clean), { calls: 9, credits: 1, removedMonths: [], difference: null })
     })
 
     test('a difference states what differs, where, and both amounts', async () => {
@@ -167,7 +167,7 @@ for (const [store, create] of BOTH) {
         await store.admit(rated('req_12', 'a', { socketId: 'req_11' }))
         await store.settle(billed('req_12', 12))
       })
-      assert.deepEqual(await audit(ledger), { calls: 11, credits: 1, difference: null })
+      assert.deepEqual(await audit(ledger), { calls: 11, credits: 1, removedMonths: [], difference: null })
       const counted = await ledger.auditAfter("UPDATE call SET requests = 1 WHERE id = 'req_11'")
       assert.equal(counted.difference?.what, 'rollup.requests')
     })
@@ -186,7 +186,7 @@ for (const [store, create] of BOTH) {
       await ledger.tamper("UPDATE account SET held_nanos = 0; DELETE FROM call WHERE id > 'req_05'")
       const report = await auditSnapshot(reader.query, rateAgain)
       await reader.close()
-      assert.deepEqual(report, { calls: 9, credits: 1, difference: null })
+      assert.deepEqual(report, { calls: 9, credits: 1, removedMonths: [], difference: null })
       assert.notEqual((await audit(ledger)).difference, null)
     })
   })

@@ -135,7 +135,7 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
       await changed(writer, 'req_01', HALF)
       await creditBack(writer, 'req_01')
       await dir.tamper(`INSERT INTO credit
-        VALUES ('crd_zz', 'default', 'correction', 400, 'x', 'command_line', NULL, NULL, 0, 0);
+        VALUES ('crd_zz', 'default', 'correction', 400, 'x', 'command_line', NULL, NULL, 0, 0, 0);
       INSERT INTO credit_call VALUES ('req_01', 'rerate:half', 'crd_zz', 400)`)
       assert.equal((await audit(dir)).difference?.what, RETURNS_ALL)
     })

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { mock } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
+import type { RemoveCalls, RemovedCalls } from '../../src/ledger/request-log.ts'
 import { BODIES_DELETED_AT_ONCE, RETENTION_FIRST_MS, startRetention } from '../../src/ledger/retention.ts'
 import { test } from '../support/suite.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const NOW = Date.UTC(2026, 10, 15)
 
-test('after the start and every hour, expired and excess records are deleted in steps', async () => {
+test('after the start, expired and excess records are deleted in steps, then the calls of old months', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   const asked: unknown[][] = []
   const over = Promise.withResolvers<void>()
@@ -18,16 +19,23 @@ test('after the start and every hour, expired and excess records are deleted in 
     return async (...args: number[]) => {
       asked.push([name, ...args])
       left -= 1
-      if (name === 'refused' && left < 0) over.resolve()
       return left < 0 ? 0 : 1
     }
   }
-  const store = { deleteBodies: steps('old'), trimBodies: steps('beyond'), deleteRefused: steps('refused') }
+  const removeCalls = async ({ beforeMs, after, limit }: RemoveCalls): Promise<RemovedCalls> => {
+    asked.push(['calls', beforeMs, after, limit])
+    if (after !== '') over.resolve()
+    return { kind: 'removed', calls: 1, next: after === '' ? 'req_1' : null }
+  }
+  const store = {
+    ...{ deleteBodies: steps('old'), trimBodies: steps('beyond'), deleteRefused: steps('refused') },
+    ...{ pruneFiles: steps('files'), removeCalls },
+  }
   const clock = { ...systemClock, nowMs: () => NOW }
   const retention = startRetention(
     store,
     clock,
-    { retentionDays: 7, bodiesBytesMax: 99 },
+    { retentionDays: 7, bodiesBytesMax: 99, keepMonths: 3 },
     createLog('silent'),
   )
   mock.timers.tick(RETENTION_FIRST_MS)
@@ -38,6 +46,8 @@ test('after the start and every hour, expired and excess records are deleted in 
     ...thrice(['old', NOW - 7 * DAY_MS, step]),
     ...thrice(['beyond', 99, step]),
     ...thrice(['refused', NOW - 30 * DAY_MS, 100_000, step]),
+    ...thrice(['files', NOW - 90 * DAY_MS, step]),
+    ...['', 'req_1'].map((after) => ['calls', Date.UTC(2026, 7), after, 40]),
   ])
   retention.stop()
   mock.timers.reset()

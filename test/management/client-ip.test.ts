@@ -36,3 +36,9 @@ test('a trusted proxy sets the client IP, and upstream does not see its headers'
   assert.deepEqual(headerValues(lines, 'x-forwarded-for'), [])
   await gateway.close()
 })
+
+test('if client_details is off, neither address nor user agent is recorded', async () => {
+  const gateway = await startGateway({ chatUrl: `${upstream.url}/v1`, settings: { clientDetails: false } })
+  assert.equal(await recorded(gateway, 'User-Agent: sdk/1'), null)
+  await gateway.close()
+})

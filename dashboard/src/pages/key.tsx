@@ -107,7 +107,13 @@ export function Revoke({ of: { id, name }, onDone, title }: ActionProps & { read
 const LastUse = ({ of: { user_agent, client_ip, id } }: { readonly of: Call }) => (
   <>
     {' '}
-    by <b class="name">{user_agent ?? 'an unknown client'}</b> from <code>{client_ip}</code>.{' '}
-    <Link to={`/requests/${id}`}>View request</Link>
+    by <b class="name">{user_agent ?? 'an unknown client'}</b>
+    {client_ip !== null && (
+      <>
+        {' '}
+        from <code>{client_ip}</code>
+      </>
+    )}
+    . <Link to={`/requests/${id}`}>View request</Link>
   </>
 )

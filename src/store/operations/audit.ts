@@ -25,7 +25,13 @@ export async function audit(query: RunQuery, rateAgain: RateAgain) {
     (await checkRules(query, CREDIT_RULES)) ??
     (await checkRules(query, CREDIT_CALL_RULES)) ??
     (await compareSums(query))
-  return { calls, credits, difference }
+  return { calls, credits, removedMonths: await removedMonths(query), difference }
+}
+
+/** The months of which calls were removed. Their recorded sums are taken as given. */
+async function removedMonths(query: RunQuery): Promise<readonly string[]> {
+  const rows = await query(sql`SELECT DISTINCT substr(day, 1, 7) AS month FROM removed_total ORDER BY 1`)
+  return rows.map((row) => text(row, 'month'))
 }
 
 async function count(query: RunQuery, table: string): Promise<number> {
@@ -79,7 +85,7 @@ const CREDIT_RULES: Rules = {
   id: 'credit.id',
   rules: {
     'a top-up adds credit': "kind = 'top_up' AND amount_nanos <= 0",
-    'an entry about calls is the sum of what it moved for them': `amount_nanos <> (
+    'an entry about calls is the sum of what it moved for them': `amount_nanos <> removed_nanos + (
       SELECT coalesce(sum(amount_nanos), 0) FROM credit_call WHERE credit_id = credit.id)
       AND (kind = '${CREDIT_BACK}' OR EXISTS (SELECT 1 FROM credit_call WHERE credit_id = credit.id))`,
   },
@@ -185,6 +191,7 @@ const CALL_SUMS = [
   ...['requests', 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'],
   ...['cost_nanos', 'list_nanos'],
 ]
+const ROLLUP_SUMS = [...CALL_SUMS, 'unpriced_requests', 'estimated_requests']
 
 const SUMS: readonly Sums[] = [
   {
@@ -194,25 +201,32 @@ const SUMS: readonly Sums[] = [
     derived: raw(`SELECT b.id, sum(cost_nanos) AS spent_nanos, sum(hold_nanos) AS held_nanos,
         sum(lost_list_nanos) AS lost_nanos, coalesce(sum(cost_nanos) FILTER (WHERE c.day = b.day), 0) AS day_spent_nanos
       FROM (SELECT key_id, month, day, cost_nanos, 0 AS hold_nanos, lost_list_nanos FROM call
-        UNION ALL SELECT key_id, month, day, 0, hold_nanos, 0 FROM hold) AS c
+        UNION ALL SELECT key_id, month, day, 0, hold_nanos, 0 FROM hold
+        UNION ALL SELECT key_id, substr(day, 1, 7), day, cost_nanos, 0, lost_list_nanos FROM removed_total) AS c
       JOIN api_key k ON k.id = c.key_id JOIN budget b ON b.id = k.budget_id AND b.month = c.month GROUP BY 1`),
   },
   {
     table: 'rollup',
     key: ['account_id', 'day', 'model', 'key_id'],
-    columns: [...CALL_SUMS, 'unpriced_requests', 'estimated_requests'],
+    columns: ROLLUP_SUMS,
     derived:
-      raw(`SELECT account_id, day, ${MODEL} AS model, key_id, ${CALL_SUMS.map((column) => `sum(${column}) AS ${column}`).join(', ')},
-        coalesce(sum(requests) FILTER (WHERE unpriced), 0) AS unpriced_requests,
-        coalesce(sum(requests) FILTER (WHERE estimated), 0) AS estimated_requests
-      FROM call WHERE state = 'settled' AND requests > 0 GROUP BY 1, 2, 3, 4`),
+      raw(`SELECT account_id, day, model, key_id, ${ROLLUP_SUMS.map((column) => `sum(${column}) AS ${column}`).join(', ')}
+      FROM (SELECT account_id, day, ${MODEL} AS model, key_id, ${CALL_SUMS.join(', ')},
+          CASE WHEN unpriced THEN requests ELSE 0 END AS unpriced_requests,
+          CASE WHEN estimated THEN requests ELSE 0 END AS estimated_requests
+        FROM call WHERE state = 'settled' AND requests > 0
+        UNION ALL SELECT account_id, day, model, key_id, ${ROLLUP_SUMS.join(', ')} FROM removed_total) AS c
+      GROUP BY 1, 2, 3, 4`),
   },
   {
     table: 'rollup',
     key: ['account_id', 'day', 'model', 'key_id'],
     columns: ['credited_nanos'],
-    derived: raw(`SELECT call.account_id, day, ${MODEL} AS model, key_id, sum(amount_nanos) AS credited_nanos
-      FROM credit_call JOIN call ON call.id = call_id GROUP BY 1, 2, 3, 4`),
+    derived: raw(`SELECT account_id, day, model, key_id, sum(amount_nanos) AS credited_nanos
+      FROM (SELECT call.account_id, day, ${MODEL} AS model, key_id, amount_nanos
+        FROM credit_call JOIN call ON call.id = call_id
+        UNION ALL SELECT account_id, day, model, key_id, credited_nanos FROM removed_total) AS c
+      GROUP BY 1, 2, 3, 4`),
   },
   {
     table: 'account',
@@ -222,7 +236,8 @@ const SUMS: readonly Sums[] = [
       raw(`SELECT account_id AS id, sum(cost_nanos) AS charged_nanos, sum(account_hold_nanos) AS held_nanos,
         sum(short_nanos) AS short_nanos
       FROM (SELECT account_id, cost_nanos, 0 AS account_hold_nanos, 0 AS short_nanos FROM call
-        UNION ALL SELECT account_id, 0, account_hold_nanos, short_nanos FROM hold) AS c GROUP BY 1`),
+        UNION ALL SELECT account_id, 0, account_hold_nanos, short_nanos FROM hold
+        UNION ALL SELECT account_id, cost_nanos, 0, 0 FROM removed_total) AS c GROUP BY 1`),
   },
   {
     table: 'account',

@@ -74,7 +74,9 @@ function* readEntry(accountId: string, id: string): Operation<CreditEntry | null
 }
 
 function toEntry(row: Row): CreditEntry {
-  const { actorKind, actorId, actorName, ...entry } = recordOf<CreditEntry & Record<string, unknown>>(row)
+  const { actorKind, actorId, actorName, removedNanos, ...entry } = recordOf<
+    CreditEntry & Record<string, unknown>
+  >(row)
   return { ...entry, actor: actorOf(row) } as CreditEntry
 }
 

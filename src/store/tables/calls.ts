@@ -170,6 +170,29 @@ export const CALLS_TABLES = {
     isHot: true,
   }),
 
+  /** The sums of removed calls, as in `rollup`. The sums of all calls are those of `call` and these. */
+  removedTotal: table('removed_total', {
+    columns: {
+      accountId: text,
+      day: text,
+      model: text,
+      keyId: text,
+      requests: integer.default(0),
+      inputTokens: integer.default(0),
+      outputTokens: integer.default(0),
+      cacheReadTokens: integer.default(0),
+      cacheWriteTokens: integer.default(0),
+      costNanos: amount.default(0n),
+      listNanos: amount.default(0n),
+      lostListNanos: amount.default(0n),
+      creditedNanos: amount.default(0n),
+      unpricedRequests: integer.default(0),
+      estimatedRequests: integer.default(0),
+    },
+    key: ['accountId', 'day', 'model', 'keyId'],
+    isHot: true,
+  }),
+
   /** The ledger of everything that moves the balance and is not a call. A negative amount is a charge. */
   credit: table('credit', {
     columns: {
@@ -183,6 +206,8 @@ export const CALLS_TABLES = {
       actorName: text.orNull(),
       balanceAfterNanos: amount,
       atMs: integer,
+      // What it moved for calls that were removed since, with their rows of credit_call.
+      removedNanos: amount.default(0n),
     },
     key: ['id'],
     indexes: {
@@ -233,6 +258,7 @@ export const CALLS_TABLES = {
     key: ['accountId', 'fileId'],
     indexes: {
       batch_file_by_file: { columns: ['fileId'] },
+      batch_file_by_age: { columns: ['atMs'] },
     },
   }),
 
