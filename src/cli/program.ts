@@ -23,6 +23,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: Load])[
   ['requests', 'the request log', () => import('./requests.ts')],
   ['credits', CREDITS, () => import('./credits.ts')],
   ['accounts', ACCOUNTS, () => import('./accounts.ts')],
+  ['people', 'people who sign in: limits, blocking, what new people get', () => import('./people.ts')],
   ['balance', 'the prepaid credit of the account', () => import('./credits.ts')],
   ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
   ['prices', 'the prices in effect; check a price overlay', () => import('./prices.ts')],
@@ -37,7 +38,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: Load])[
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map(([name]) => name)
 
-const GROUPS: ReadonlySet<string> = new Set(['keys', 'accounts', 'credits', 'admin-key', 'prices'])
+const GROUPS: ReadonlySet<string> = new Set(['keys', 'accounts', 'people', 'credits', 'admin-key', 'prices'])
 
 const HELP_TAIL = `
 Commands marked (local) open the database themselves. The others call a running gateway:

@@ -22,6 +22,7 @@ import type { CallCursor, CallFilter, LoggedBody } from '../ledger/request-log.t
 import type { Store } from '../store/store.ts'
 import { billObject } from './bill.ts'
 import { replyExport } from './csv.ts'
+import { personFilter } from './people.ts'
 import { queuesOf, RequestQueues } from './request-queues.ts'
 import {
   type Answer,
@@ -94,14 +95,15 @@ type Log = Pick<Store, 'listCalls'>
 
 function filterOf(
   query: RequestListQuery,
-  { listedAccountId: accountId, ownPersonId }: Pick<OwnRequest, 'listedAccountId' | 'ownPersonId'>,
+  accountId: string | null,
   keyId: string | null,
+  personId: string | null,
 ): CallFilter {
   const { flag = null } = query
   return {
     accountId,
     keyId,
-    personId: ownPersonId ?? query.person ?? null,
+    personId,
     ...rangeOf(query),
     model: query.model ?? null,
     status: query.status ?? null,
@@ -151,7 +153,9 @@ async function answerRequests(
   keyId: string | null,
 ): Promise<Answer> {
   const { query, exchange, atMs } = request
-  const filter = filterOf(query, request, keyId)
+  const person = personFilter(request.ownPersonId, query.person)
+  if (person.kind === 'refused') return person
+  const filter = filterOf(query, request.listedAccountId, keyId, person.id)
   const { store, refusedCalls } = management
   if (filter.state === 'refused') await refusedCalls.written()
   const log = logWithWaiting(management)

@@ -39,6 +39,7 @@ interface Payload {
     readonly prices?: { readonly models: readonly string[] }
     readonly credit?: { readonly amount_usd: string; readonly reason: string }
     readonly admin_key?: { readonly name: string; readonly role: string }
+    readonly person?: { readonly id: string; readonly email: string }
     readonly webhook?: { readonly id: string; readonly url: string; readonly disabled_reason: string | null }
   }
 }
@@ -76,6 +77,12 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
       return `The file ${quoted(data.file)} cannot be used, so its former content stays in use: ${quoted(data.reason)}.`
     case 'prices.updated':
       return `Prices changed: ${(data.prices?.models ?? []).slice(0, 5).map(quoted).join(', ')}.`
+    case 'person.created':
+      return `${name} signed in for the first time.`
+    case 'person.moved':
+      return `${name} was moved to another account. All keys of the person are revoked.`
+    case 'person.blocked':
+      return `${name} was blocked. All keys of the person are revoked.`
     case 'webhook.disabled':
       return `${name} was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'it was turned off'}.`
     case 'webhook.test':
@@ -85,8 +92,9 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
   }
 }
 
-function subjectOf(type: string, { key, account, admin_key, webhook }: Payload['data']): string {
+function subjectOf(type: string, { key, account, admin_key, webhook, person }: Payload['data']): string {
   if (type.startsWith('admin_key.')) return `The admin key ${quoted(admin_key?.name)}`
+  if (type.startsWith('person.')) return `The person ${quoted(person?.email)}`
   if (type.startsWith('webhook.')) return `The webhook \`${webhook?.id}\``
   return key === undefined ? `Account ${quoted(account?.name ?? account?.id)}` : `Key ${quoted(key.name)}`
 }
@@ -96,10 +104,11 @@ const DISABLED: Readonly<Record<string, string>> = {
   failing: 'every delivery failed for five days',
 }
 
-function linkOf({ key }: Payload['data'], dashboardUrl: URL | null): string {
-  if (key === undefined || dashboardUrl === null) return ''
+function linkOf({ key, person }: Payload['data'], dashboardUrl: URL | null): string {
+  const path = key === undefined ? person && `people/${person.id}` : `keys/${key.id}`
+  if (path === undefined || dashboardUrl === null) return ''
   const base = dashboardUrl.href.replace(/\/+$/, '')
-  return ` <${escaped(`${base}/dashboard/keys/${key.id}`)}|Open in the dashboard>`
+  return ` <${escaped(`${base}/dashboard/${path}`)}|Open in the dashboard>`
 }
 
 function escaped(text: string): string {

@@ -1,0 +1,70 @@
+import type { Command } from 'commander'
+import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
+
+const PATH = '/gateway/v1/people'
+const PEOPLE: Listing = {
+  noun: 'people',
+  columns: {
+    id: 'id',
+    status: 'status',
+    role: 'role',
+    spent: 'month_spend_usd',
+    'monthly budget': 'monthly_budget_usd',
+    keys: 'keys',
+    'last seen': 'last_seen_at',
+    email: 'email',
+  },
+  dispensable: ['last seen', 'role'],
+}
+
+const FILTERS: readonly FieldOption[] = [
+  ['--status <status>', 'status', 'active or blocked'],
+  ['--search <text>', 'search', 'part of a name, email or id'],
+]
+
+const BUDGETS: readonly FieldOption[] = [
+  ['--monthly-budget <usd>', 'monthly_budget_usd', 'maximum spend per month (UTC), or `none`', amountField],
+  ['--daily-budget <usd>', 'daily_budget_usd', 'maximum spend per day (UTC), or `none`', amountField],
+  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute, or `none`', amountField],
+]
+
+const LIMITS: readonly FieldOption[] = [
+  ...BUDGETS,
+  ['--budget-mode <mode>', 'budget_mode', 'exact or settled, or `none`'],
+]
+
+const MEMBERS: readonly FieldOption[] = [
+  ['--keys-max <n>', 'keys_max', 'maximum usable keys of a person', amountField],
+  ['--key-days-max <n>', 'key_days_max', 'days after which a key expires', amountField],
+  ...BUDGETS,
+  ['--allow-model <model>...', 'allowed_models', 'allowed model or pattern; repeat for more'],
+  ['--all-models', 'allowed_models', 'allow every model', () => null],
+  ['--log-requests', 'log_requests', 'log the bodies of calls'],
+  ['--no-log-requests', 'log_requests', 'do not log bodies'],
+  ['--apply <whom>', 'apply', '`all`: also the people who exist'],
+]
+
+const MOVE: readonly FieldOption[] = [['--to <account>!', 'account', 'id of the new account']]
+
+const ROLL_OUT = ['tollgate people set-defaults --monthly-budget 50 --key-days-max 30']
+
+/** People over HTTP. */
+export function register(group: Command): void {
+  registerAll(group, 'person', [
+    ['list', 'list people, newest first', `GET ${PATH}`, { listing: PEOPLE, options: FILTERS }],
+    ['show <id>', 'show a person, the limits and the spend', `GET ${PATH}/<id>`],
+    ['update <id>', 'change the limits of a person', `PATCH ${PATH}/<id>`, { options: LIMITS }],
+    ['block <id>', 'revoke all keys of a person and end all sessions', `POST ${PATH}/<id>/block`],
+    ['unblock <id>', 'let a person sign in again', `POST ${PATH}/<id>/unblock`],
+    ['move <id>', 'move a person to another account', `POST ${PATH}/<id>/move`, { options: MOVE }],
+  ])
+  registerAll(group, 'members', [
+    ['defaults', 'show what a new person gets', 'GET /gateway/v1/members'],
+    [
+      'set-defaults',
+      'change what a new person gets',
+      'PATCH /gateway/v1/members',
+      { options: MEMBERS, examples: ROLL_OUT },
+    ],
+  ])
+}
