@@ -110,10 +110,13 @@ test('viewers cannot change anything, and only operators may call the operator e
     [],
   )
   assert.deepEqual(named(routes.filter(({ requiredRole }) => requiredRole === 'operator')).sort(), [
-    ...['GET /gateway/v1/accounts', 'GET /gateway/v1/accounts/{id}', 'GET /metrics'],
+    'DELETE /gateway/v1/prices/{model}',
+    ...['GET /gateway/v1/accounts', 'GET /gateway/v1/accounts/{id}'],
+    ...['GET /gateway/v1/prices/missing', 'GET /metrics'],
     ...['PATCH /gateway/v1/accounts/{id}', 'POST /gateway/v1/accounts'],
     ...['POST /gateway/v1/accounts/{id}/resume', 'POST /gateway/v1/accounts/{id}/suspend'],
     ...['POST /gateway/v1/credits', 'POST /gateway/v1/people/{id}/move'],
+    ...['POST /gateway/v1/prices/push', 'PUT /gateway/v1/prices/{model}'],
   ])
 })
 
@@ -137,13 +140,14 @@ const templates = [...new Set(routes.map(({ template }) => template))]
 test('an unsupported method answers 401, 403, then 405 with the allowed methods', async () => {
   for (const template of templates) {
     const path = template.replaceAll(/\{\w+\}/g, 'none')
-    assert.equal((await call('PUT', path, [])).status, 401)
-    const { code, message = '' } = await call('PUT', path, bearer(gateway.apiKey))
+    const method = findRoute('PUT', path).kind === 'route' ? 'PATCH' : 'PUT'
+    assert.equal((await call(method, path, [])).status, 401)
+    const { code, message = '' } = await call(method, path, bearer(gateway.apiKey))
     const isOpen = routes.some((each) => each.template === template && each.requiredRole === 'api_key')
     assert.deepEqual([code, /use GET or HEAD/.test(message)], ['admin_key_required', isOpen])
-    const { status, headerLines } = await call('PUT', path, bearer(gateway.adminKey))
+    const { status, headerLines } = await call(method, path, bearer(gateway.adminKey))
     assert.equal(status, 405)
-    const has = ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'].filter(
+    const has = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].filter(
       (each) => findRoute(each, path).kind === 'route',
     )
     assert.deepEqual(headerValues(headerLines, 'allow').join().split(', ').sort(), has.sort())
