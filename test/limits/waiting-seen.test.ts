@@ -42,7 +42,7 @@ test('a waiting call is shown in the log and on its key until it starts', async 
   assert.deepEqual(rest, {
     ...{ account_id: 'default', key_name: call['key_name'] },
     ...{ object: 'request', key_id: id, state: 'waiting', ended_at: null, method: 'POST' },
-    ...{ object_id: null, parent_id: null, socket_id: null },
+    ...{ object_id: null, parent_id: null, socket_id: null, session_id: null, person_id: null },
     ...{ path: '/v1/chat/completions', surface: 'chat', model: 'gpt-6-luna', model_served: null },
     ...{ status: null, stop_reason: null, streamed: false, estimated: false, unpriced: false },
     ...{ overrun: false, priced_as_requested: false, usage: null, cost_usd: null, list_cost_usd: null },
