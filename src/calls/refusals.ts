@@ -49,7 +49,7 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest): R
       const model =
         request.model === null ? 'The model of this request' : `The model ${quoted(request.model)}`
       const meant = request.closestModel === null ? '' : ` Did you mean ${quoted(request.closestModel)}?`
-      const message = `${model} has no price in this gateway yet.${meant} Check the name, or ask the operator to add its price.`
+      const message = `${model} has no price in this gateway yet.${meant} Check the name, or ask the operator to set its price (tollgate prices set).`
       return refuse('model_not_priced', message, { param: 'model' })
     }
     case 'endpoint_not_metered':

@@ -134,6 +134,6 @@ export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) =>
   const more = missing.length > NAMES_SHOWN_MAX ? ` and ${missing.length - NAMES_SHOWN_MAX} more` : ''
   return warning(
     `models of the last week without a price: ${missing.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
-    'Add their prices to a price overlay (docs/BILLING.md), and set TOLLGATE_PRICES to its path.',
+    'Set their prices with `tollgate prices set` (docs/BILLING.md).',
   )
 }

@@ -45,7 +45,7 @@ const ROWS = {
     400,
     'operator',
     'never',
-    'The model has no price in this gateway, so the gateway cannot apply the limits of the key. Check the name of the model, or add its price in a price overlay.',
+    'The model has no price in this gateway, so the gateway cannot apply the limits of the key. Check the name of the model, or set its price (`tollgate prices set`).',
   ),
   invalid_api_key: row(
     401,

@@ -114,12 +114,12 @@ test('the overview names exactly the keys that are near their cap, spent or abou
 })
 
 test('the overview lists unpriced models and refusals of the last day', async () => {
-  const unpriced = { ...hello, model: 'claude-fable-5-2', max_tokens: 9 }
+  const unpriced = { ...hello, model: 'claude-fable-x', max_tokens: 9 }
   assert.equal(await call(gateway.apiKey, unpriced, '/v1/messages'), 200)
   const { key } = await gateway.createKey('one model', { allowed_models: ['gpt-6-luna'] })
   for (let i = 0; i < 3; i += 1) assert.equal(await call(key, { ...hello, model: 'gpt-6-astra' }), 403)
   const shown = await attention()
-  assert.deepEqual(shown['unpriced_models'], [{ model: 'claude-fable-5-2', requests: 1 }])
+  assert.deepEqual(shown['unpriced_models'], [{ model: 'claude-fable-x', requests: 1 }])
   assert.deepEqual(shown['refusals'], [{ code: 'model_not_allowed', calls: 3 }])
 })
 
