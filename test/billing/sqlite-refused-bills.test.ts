@@ -8,7 +8,7 @@ test('a call whose settlement the store refuses is closed as interrupted', async
   const { id, key } = await bench.gateway.createKey('refused')
   await changeDatabase(
     bench.gateway,
-    `CREATE TRIGGER refusing BEFORE UPDATE ON call WHEN NEW.state = 'settled'
+    `CREATE TRIGGER refusing BEFORE INSERT ON call WHEN NEW.state = 'settled'
        BEGIN SELECT RAISE(ABORT, 'no such bill'); END`,
   )
   const messages = [{ role: 'user', content: 'Hi' }]

@@ -93,6 +93,13 @@ const CASES: readonly Case[] = [
   ['an ambiguous body under an allowlist', { ambiguity: 'twice' }, CLAUDE, 'ambiguous_body'],
   ['an ambiguous body under credit', { ambiguity: 'twice' }, credit(9), 'ambiguous_body'],
   ['an allowed model', { ...models(['claude-haiku-5-5']), ...bound(1) }, CLAUDE, [1, 2, 1]],
+  ['a model that is not allowed by its case', models(['Claude-haiku-5-5']), CLAUDE, 'model_not_allowed'],
+  [
+    'any model of a key without an allowlist',
+    { ...models(['x'], { unknown: 'a stored prompt' }), ...bound(1) },
+    {},
+    [1, 2, 1],
+  ],
   ['a model that is not allowed', models(['claude-haiku-5-5', 'gpt-6-luna']), CLAUDE, 'model_not_allowed'],
   [
     'models that cannot be known',
@@ -170,7 +177,7 @@ const CASES: readonly Case[] = [
   ['a spent budget', bound(1), onKey(9, 0, 9), 'budget_exceeded'],
   ['a spent budget in settled mode', { ...bound(1), countsHolds: false }, onKey(9, 0, 9), 'budget_exceeded'],
   ['a spent account', bound(1), { ...onKey(0, 0, 9), ...onAccount(9, 0, 9) }, 'budget_exceeded'],
-  ['a cap of 0', bound(1), onKey(0, 0, 0), 'budget_exceeded'],
+  ['a cap of 0', bound(0), onKey(0, 0, 0), 'budget_exceeded'],
   ['a held budget', bound(1), onKey(5, 4, 9), 'wait for budget'],
   ['the last nanodollar of a budget admits any call', bound(100), onKey(5, 3, 9), [100, 200, 1]],
   ['a held budget in settled mode', { ...bound(7), countsHolds: false }, onKey(5, 4, 9), [7, 14, 7]],

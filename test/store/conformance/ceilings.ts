@@ -170,30 +170,4 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     await store.settle(closing('req_1', costing(300n)))
     assert.equal((await store.getBalance('default')).heldNanos, 1n)
   })
-
-  const batch = (nanos: bigint, largestNanos: bigint): Partial<CallOpening> => ({
-    hold: { kind: 'bound', nanos, listNanos: nanos, neededNanos: nanos - largestNanos },
-  })
-
-  test('a batch is refused unless all lines but the most expensive fit the cap', async (store) => {
-    await capped(store, 'a', 1_000n)
-    const exceeding = await store.admit(opening('req_1', 'a', batch(1_100n, 100n)))
-    assert.ok(exceeding.kind === 'refused' && exceeding.refusal.reason === 'batch_exceeds_budget')
-    assert.deepEqual([exceeding.refusal.neededNanos, exceeding.refusal.budget?.capNanos], [1_000n, 1_000n])
-    assert.equal(await ask(store, 'req_2', 'a', batch(1_099n, 100n)), 'admitted')
-    await store.settle(closing('req_2', costing(0n)))
-    // It waits if it would fit without the other holds.
-    await store.admit(opening('req_3', 'a', holding(500n)))
-    assert.equal(await ask(store, 'req_4', 'a', batch(600n, 100n)), 'held by budget')
-    assert.equal(await ask(store, 'req_5', 'a', batch(599n, 100n)), 'admitted')
-  })
-
-  test('a batch is refused unless all lines but the most expensive fit the credit', async (store) => {
-    await addKey(store, 'a')
-    await addCredit(store, 1_000n)
-    assert.equal(await ask(store, 'req_1', 'a', batch(1_100n, 100n)), 'batch_exceeds_budget')
-    await store.admit(opening('req_2', 'a', holding(500n)))
-    assert.equal(await ask(store, 'req_3', 'a', batch(600n, 100n)), 'held by credit')
-    assert.equal(await ask(store, 'req_4', 'a', batch(599n, 100n)), 'admitted')
-  })
 }
