@@ -17,6 +17,7 @@ function nodeUnderTest() {
       const isBeat = text.startsWith('UPDATE node SET seen_at_ms')
       if (isBeat) for (const seen of beats.splice(0)) setImmediate(seen)
       if (state.away) throw new StoreUnavailable('away')
+      if (text.includes('FROM schema_version')) return [{ version: 1n, oldest_version: 1n }]
       if (text.startsWith('INSERT INTO node')) {
         state.registrations += 1
         state.fenced = false

@@ -102,7 +102,7 @@ nodesTest(
 )
 
 nodesTest(
-  'an admission that waits for the first top-up is decided by it',
+  'an admission that waits while credit becomes enforced is decided by it',
   ['a'],
   async ([store], database) => {
     assert.ok(store !== undefined)
@@ -110,7 +110,7 @@ nodesTest(
     const other = new pg.Client(database.url)
     await other.connect()
     await other.query(
-      "BEGIN; SELECT id FROM account FOR UPDATE; UPDATE account SET credit_enforced = true WHERE id = 'default'",
+      'BEGIN; SELECT id FROM account FOR UPDATE; UPDATE account SET credit_enforced = true, terms_version = terms_version + 1',
     )
     const admission = store.admit(opening('req_1', 'a'))
     await until('the admission waits for the account', async () => (await waitingIn(database)) === 1)

@@ -97,7 +97,9 @@ const LOCK_NODE = prepare`
 const LOCK_BUDGETS = prepareReads(`SELECT ${BUDGET_COLUMNS} FROM budget b`, 'b.id', 'FOR NO KEY UPDATE')
 
 /** Other accounts are not locked, because all nodes would queue for their rows. */
-const LOCK_LIMITED_ACCOUNTS = prepareLocks('account', 'credit_enforced OR monthly_budget_nanos IS NOT NULL')
+export const IS_LIMITED = '(credit_enforced OR monthly_budget_nanos IS NOT NULL)'
+
+const LOCK_LIMITED_ACCOUNTS = prepareLocks('account', IS_LIMITED)
 
 const DELETE_HOLDS = prepareDeletes('hold', HOLD.list)
 

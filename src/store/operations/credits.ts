@@ -14,14 +14,19 @@ import {
 } from '../../ledger/account.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
 import { bool, nanos, present, type Row, readWideSum, recordOf, text, wideSum } from '../rows.ts'
+import { IS_LIMITED } from './batch-rows.ts'
 import { recordBalanceChange } from './budget-events.ts'
 import { actorOf, recordEvent } from './events.ts'
 import { atomic, columnsEqual, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
+import { rollupOrder } from './settlement.ts'
 import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
-/** Commands lock calls, then the account, then rollups. They lock the account late, because admissions wait for it. */
+/**
+ * Commands lock calls, then what batches lock, in their order: the account if it is limited, rollups, else the account.
+ * They lock the account late, because admissions wait for it.
+ */
 
 const BALANCE = raw('credited_nanos, charged_nanos, held_nanos, credit_enforced')
 
@@ -120,9 +125,11 @@ export function* creditCalls(
   callCredits: readonly CallCredit[],
 ): Operation<CreditEntry> {
   const totalNanos = callCredits.reduce((sum, { amountNanos }) => sum + amountNanos, 0n)
-  const entry = yield* insertEntry({ ...credit, amountNanos: totalNanos })
+  yield onPostgres(
+    sql`SELECT id FROM account WHERE id = ${credit.accountId} AND ${raw(IS_LIMITED)} ${FOR_UPDATE}`,
+  )
   yield* creditRollups(credit.accountId, callCredits)
-  return entry
+  return yield* insertEntry({ ...credit, amountNanos: totalNanos })
 }
 
 /** Locks the calls, and returns their cost minus earlier credits, by id. */
@@ -180,21 +187,21 @@ function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedB
   return { entry, ...outcomesOf(command, found, (call) => call['credit_id'] !== id) }
 }
 
-/** The caller has locked the account. Settlement also locks it before it changes rollups, so no other lock is needed. */
+/** Changes one rollup after the other, in the order of settlements. */
 function* creditRollups(accountId: string, callCredits: readonly CallCredit[]): Operation<void> {
-  const days = Map.groupBy(callCredits, ({ day, model, keyId }) => JSON.stringify([day, model, keyId]))
-  const rows = [...days.values()].map((ofDay) => {
-    const { day, model, keyId } = ofDay[0] as CallCredit
-    const amountNanos = ofDay.reduce((sum, part) => sum + part.amountNanos, 0n)
-    return sql`(${day}, ${model}, ${keyId}, ${amountNanos})`
-  })
-  const moved = yield sql`
-    WITH part (day, model, key_id, nanos) AS (VALUES ${join(rows)})
-    UPDATE rollup SET credited_nanos = credited_nanos + part.nanos FROM part
-    WHERE rollup.account_id = ${accountId} AND rollup.day = part.day AND rollup.model = part.model
-      AND rollup.key_id = part.key_id RETURNING 1 AS moved`
-  if (moved.length !== rows.length)
-    throw new Error('there is no rollup for a call; run tollgate audit to find the difference')
+  const rollups = Map.groupBy(callCredits, ({ day, model, keyId }) =>
+    rollupOrder(accountId, day, model, keyId),
+  )
+  const inOrder = [...rollups].sort(([a], [b]) => (a < b ? -1 : 1))
+  for (const [, parts] of inOrder) {
+    const { day, model, keyId } = present(parts[0])
+    const amountNanos = parts.reduce((sum, part) => sum + part.amountNanos, 0n)
+    const [moved] = yield sql`
+      UPDATE rollup SET credited_nanos = credited_nanos + ${amountNanos}
+      WHERE account_id = ${accountId} AND day = ${day} AND model = ${model} AND key_id = ${keyId} RETURNING 1 AS moved`
+    if (moved === undefined)
+      throw new Error('there is no rollup for a call; run tollgate audit to find the difference')
+  }
 }
 
 export const CREDITS = { brief: { getBalance, sumHeld, addCredit, creditBack }, reads: { listCredits } }

@@ -176,7 +176,14 @@ function exceedsHold({ costNanos }: CallClosing, { holdNanos }: SettledCall): bo
   return holdNanos < costNanos
 }
 
-/** Adds the settled calls to the rows of `rollup`. All batches use the same order, so that they do not deadlock. */
+/** Whoever changes rollups does so in the order of these texts. */
+export function rollupOrder(
+  ...key: readonly [accountId: string, day: string, model: string, keyId: string]
+): string {
+  return key.join('\0')
+}
+
+/** Adds the settled calls to the rows of `rollup`. All use the same order, so that they do not deadlock. */
 function addToRollups(settlements: readonly Settlement[]): BulkStatement {
   /** `counts` are in the order of ROLLUP_COUNTS. */
   const rollups = new Map<string, { key: string[]; counts: number[]; costNanos: bigint; listNanos: bigint }>()
@@ -187,7 +194,7 @@ function addToRollups(settlements: readonly Settlement[]): BulkStatement {
     const key = [accountId, day, model, keyId]
     const counts = [requests, closing.unpriced ? requests : 0, closing.estimated ? requests : 0]
     counts.push(tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite)
-    const name = key.join('\0')
+    const name = rollupOrder(accountId, day, model, keyId)
     const sums = rollups.get(name)
     if (sums === undefined) {
       rollups.set(name, { key, counts, costNanos, listNanos })
