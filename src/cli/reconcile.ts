@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import { type Config, PROVIDER_URLS, readConfig } from '../config/read-config.ts'
 import { readBook } from '../config/read-pricing.ts'
+import { firstValue } from '../http/raw-headers.ts'
+import { requestWhole } from '../http/request-whole.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { formatUsd, rawInteger, rawNumber } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
@@ -12,7 +14,7 @@ import { type ComparedDay, type ComparedKind, type Comparison, compare } from '.
 import { parseDecimal } from '../reconcile/decimal.ts'
 import { addTokens, NO_TOKENS, type ReportedRow } from '../reconcile/figures.ts'
 import { MESSAGES_HEADERS, MESSAGES_PLACES, readMessagesReport } from '../reconcile/messages-report.ts'
-import { ReportFailed, type ReportSource } from '../reconcile/read-report.ts'
+import { type ReportAnswer, ReportFailed, type ReportSource } from '../reconcile/read-report.ts'
 import { readRecorded } from '../reconcile/recorded.ts'
 import { runOn } from '../store/operations/operation.ts'
 import { PRICES } from '../store/operations/prices.ts'
@@ -164,19 +166,29 @@ function sourceOf(surface: Surface, config: Config): ReportSource {
     headers:
       surface === 'messages' ? { ...MESSAGES_HEADERS, 'x-api-key': key } : { authorization: `Bearer ${key}` },
     variable: variableOf(surface),
-    send: sendRequest,
+    send: (url, headers) => sendRequest(url, headers, config.egress),
   }
 }
 
-const REQUEST_TIMEOUT_MS = 60_000
+const ANSWER_LIMITS = { answerMs: 60_000, bytesMax: 64 * 1024 * 1024 }
 
-async function sendRequest(url: URL, headers: Readonly<Record<string, string>>) {
-  const answer = await fetch(url, {
-    headers,
-    redirect: 'manual',
-    signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-  })
-  return { status: answer.status, retryAfter: answer.headers.get('retry-after'), text: await answer.text() }
+/** Connects as calls do, through the proxy if there is one. Redirects are not followed. */
+async function sendRequest(
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  egress: Config['egress'],
+): Promise<ReportAnswer> {
+  const lines = Object.entries({
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+    ...headers,
+  }).flat()
+  const answer = await requestWhole({ url, method: 'GET', headers: lines }, egress, ANSWER_LIMITS)
+  return {
+    status: answer.status,
+    retryAfter: firstValue(answer.headers, 'retry-after') ?? null,
+    text: answer.body.toString(),
+  }
 }
 
 /** The models whose tokens no report states have only a cost. */

@@ -30,7 +30,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management sign-in',
   reconcile: 'kernel http pricing store',
   doctor: 'kernel http keys pricing providers store config',
-  cli: 'kernel api keys ledger pricing telemetry store config doctor reconcile app',
+  cli: 'kernel http api keys ledger pricing telemetry store config doctor reconcile app',
 }
 
 /** The type of the store follows from its operations; folders below the store take a store as an argument. */
