@@ -88,7 +88,7 @@ const ROWS = {
     403,
     'client',
     'never',
-    'The role of the admin key does not permit this request. The message names the role that does.',
+    'The role of the admin key or person does not permit this request. The message names the role that does.',
   ),
   endpoint_not_allowed: row(
     403,
@@ -126,7 +126,7 @@ const ROWS = {
     409,
     'client',
     'never',
-    'The request conflicts with the current state, for example because the key is revoked or expired, the webhook is disabled, or the `Idempotency-Key` belongs to another request. The message names the reason.',
+    'The request conflicts with the current state, for example because the key is revoked or expired, a person has as many keys as the account permits, the webhook is disabled, or the `Idempotency-Key` belongs to another request. The message names the reason.',
   ),
   balance_not_positive: row(
     409,
@@ -178,7 +178,7 @@ const ROWS = {
     429,
     'client',
     'safe',
-    'The key has reached its `requests_per_minute`, or the account has made 600 changes in this minute. Nothing was sent upstream. `retry-after` is the time to the next minute.',
+    'The key has reached its `requests_per_minute`, or the account has made 600 changes in this minute, or a person 60, or 20 new keys on this day. Nothing was sent upstream. `retry-after` is the time to wait.',
   ),
   too_many_calls: row(
     429,

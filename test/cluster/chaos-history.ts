@@ -22,6 +22,7 @@ const HISTORY = `
     RETURN NULL;
   END $$;
   CREATE TRIGGER note_call AFTER INSERT OR UPDATE ON call FOR EACH ROW EXECUTE FUNCTION note_call();
+  CREATE TRIGGER note_hold AFTER INSERT ON hold FOR EACH ROW WHEN (NEW.state = 'in_flight') EXECUTE FUNCTION note_call();
 
   CREATE FUNCTION note_key() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
