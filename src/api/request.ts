@@ -3,7 +3,6 @@ import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
 import { UNITS } from '../kernel/usage.ts'
 import { CALL_FLAGS, CALL_STATES, SURFACE_NAMES } from '../kernel/vocabulary.ts'
-import type { CallCursor } from '../ledger/request-log.ts'
 import * as f from './fields.ts'
 
 const tokensSchema = z.object({
@@ -221,10 +220,10 @@ export const requestListQuery = z
       EXPORT_MAX,
       `Maximum calls per answer. JSON: ${REQUESTS_PAGE} by default and up to ${PAGE_MAX}. NDJSON and CSV: all by default.`,
     ),
-    after: f.parameter<CallCursor>(
+    after: f.parameter(
       f.AFTER_EXPECTED,
-      { type: 'string', description: 'The `next` of the previous page.' },
-      parseCursor,
+      { type: 'string', pattern: f.REQUEST_ID.source, description: 'The `next` of the previous page.' },
+      (text) => (f.REQUEST_ID.test(text) ? text : null),
     ),
     format: z
       .enum(['json', 'ndjson', 'csv'], 'format must be one of json, ndjson, csv.')
@@ -249,18 +248,4 @@ function requestIdParameter(name: string, description: string) {
     { type: 'string', pattern: f.REQUEST_ID.source, description },
     (text) => (f.REQUEST_ID.test(text) ? text : null),
   )
-}
-
-/** Encoded as base64url, so that clients treat it as opaque. */
-export function formatCursor({ startedAtMs, requestId }: CallCursor): string {
-  return Buffer.from(`${startedAtMs}.${requestId}`).toString('base64url')
-}
-
-function parseCursor(text: string): CallCursor | null {
-  const decoded = Buffer.from(text, 'base64url').toString()
-  const [, startedAtMs = '', requestId = ''] = /^(\d{1,15})\.(.*)$/.exec(decoded) ?? []
-  if (!f.REQUEST_ID.test(requestId)) return null
-  const cursor = { startedAtMs: Number(startedAtMs), requestId }
-  // Accept only the canonical form.
-  return formatCursor(cursor) === text ? cursor : null
 }

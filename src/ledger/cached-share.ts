@@ -1,12 +1,12 @@
 import type { Usage } from '../kernel/usage.ts'
 import type { CallRecord } from './call-columns.ts'
-import type { CallCursor, CallFilter, CallPage } from './request-log.ts'
+import type { CallFilter, CallPage } from './request-log.ts'
 
 const LATEST_CALLS = 20
 const COMPARED_CALLS = 3
 
 interface CallLog {
-  listCalls(filter: CallFilter, after: CallCursor | null, limit: number): Promise<CallPage>
+  listCalls(filter: CallFilter, after: string | null, limit: number): Promise<CallPage>
 }
 
 const EVERY_CALL: CallFilter = {

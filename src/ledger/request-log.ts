@@ -24,13 +24,11 @@ export interface CallFilter {
   readonly sessionId?: string | null
 }
 
-/** A position in the log, which is ordered by admission time and id, newest first. */
-export type CallCursor = Pick<CallRecord, 'startedAtMs' | 'requestId'>
-
 /** May have fewer calls than requested without being the last: one query reads a bounded number of records. */
 export interface CallPage {
   readonly calls: readonly CallRecord[]
-  readonly next: CallCursor | null
+  /** The id of the last call that was read. The log is ordered by id, newest first. */
+  readonly next: string | null
 }
 
 /** The compressed bodies of a call. Stored only for keys with `log_requests`. */

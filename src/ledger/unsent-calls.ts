@@ -62,7 +62,7 @@ export class WaitingCalls {
           (socketId === null || call.socketId === socketId) &&
           (sessionId === null || call.sessionId === sessionId),
       )
-      .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.requestId < b.requestId ? 1 : -1))
+      .sort((a, b) => (a.requestId < b.requestId ? 1 : -1))
   }
 }
 

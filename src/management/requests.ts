@@ -3,7 +3,6 @@ import { zstdDecompress } from 'node:zlib'
 import { fieldsOf } from '../api/field-names.ts'
 import { listOf, rangeOf, type Written } from '../api/fields.ts'
 import {
-  formatCursor,
   type LoggedBodyObject,
   REQUESTS_PAGE,
   type RequestListQuery,
@@ -18,7 +17,7 @@ import {
 import { limits } from '../kernel/limits.ts'
 import type { CallRecord } from '../ledger/call.ts'
 import { TOKEN_COLUMNS, type TokenCounts } from '../ledger/call-columns.ts'
-import type { CallCursor, CallFilter, LoggedBody } from '../ledger/request-log.ts'
+import type { CallFilter, LoggedBody } from '../ledger/request-log.ts'
 import type { Store } from '../store/store.ts'
 import { billObject } from './bill.ts'
 import { replyExport } from './csv.ts'
@@ -120,31 +119,23 @@ function filterOf(
 function logWithWaiting({ store, waitingCalls }: Management): Log {
   return {
     async listCalls(filter, after, limit) {
-      const isBehind = orderOf(filter)
       const all = filter.state === null || filter.state === 'waiting' ? waitingCalls.list(filter) : []
-      const waiting = after === null ? all : all.filter((call) => isBehind(call, after))
+      const waiting = after === null ? all : all.filter(({ requestId }) => requestId < after)
       const stored =
         filter.state === 'waiting' ? { calls: [], next: null } : await store.listCalls(filter, after, limit)
       const { calls, next } = stored
       if (waiting.length === 0) return stored
       const ids = new Set(calls.map(({ requestId }) => requestId))
       const added = waiting.filter(
-        (call) => !ids.has(call.requestId) && (next === null || !isBehind(call, next)),
+        ({ requestId }) => !ids.has(requestId) && (next === null || requestId >= next),
       )
-      const merged = [...calls, ...added].sort((a, b) => (isBehind(a, b) ? 1 : -1))
+      const merged = [...calls, ...added].sort((a, b) => (a.requestId < b.requestId ? 1 : -1))
       return {
         calls: merged.slice(0, limit),
-        next: merged.length > limit ? (merged[limit - 1] ?? null) : next,
+        next: merged.length > limit ? (merged[limit - 1]?.requestId ?? null) : next,
       }
     },
   }
-}
-
-/** The calls of all accounts are ordered by id. */
-function orderOf({ accountId, keyId, personId = null }: CallFilter) {
-  const byId = accountId === null && keyId === null && personId === null
-  return (call: CallRecord, { startedAtMs, requestId }: CallCursor): boolean =>
-    byId || call.startedAtMs === startedAtMs ? call.requestId < requestId : call.startedAtMs < startedAtMs
 }
 
 async function answerRequests(
@@ -163,10 +154,10 @@ async function answerRequests(
   const { format } = query
   if (format === 'json') {
     const { calls, next } = await readPage(log, filter, query, () => exchange.res.destroyed)
-    return listObject(await toObjects(calls), next === null ? null : formatCursor(next))
+    return listObject(await toObjects(calls), next)
   }
   const now = formatInstant(atMs).replace(/\.\d+|[-:]/g, '')
-  return replyExport<CallCursor>(format, {
+  return replyExport<string>(format, {
     name: `requests-${keyId === null ? '' : `${keyId}-`}${now}`,
     columns: REQUEST_COLUMNS,
     after: query.after ?? null,
@@ -195,7 +186,7 @@ async function readPage(log: Log, filter: CallFilter, query: RequestListQuery, h
 }
 
 const PAGE_DESCRIPTION =
-  'Ordered by start time, so new calls do not shift pages. If matches are rare, a page may be short or empty ' +
+  'Ordered by id, which is the order of arrival, so new calls do not shift pages. If matches are rare, a page may be short or empty ' +
   'although more follow: continue while `has_more` is true.'
 
 const LISTED = {

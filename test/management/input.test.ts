@@ -210,7 +210,6 @@ test('a refusal takes little work, however much is wrong', ({ mock }) => {
   assert.ok(compared.callCount() < 20_000 && checked.callCount() < 100)
 })
 
-const cursor = (text: string) => Buffer.from(text).toString('base64url')
 
 test('every wrong parameter is refused by name', () => {
   assertRefusals(queryOf(keyListQuery), [
@@ -256,10 +255,8 @@ test('every wrong parameter is refused by name', () => {
     ['limit 0', 'limit=0', 'limit'],
     ['a page of 1,001', 'limit=1001', 'limit'],
     ['an export of too many', 'limit=10000001&format=csv', 'limit'],
-    ['no cursor', `after=${NONE}`, 'after'],
-    ['a cursor without an id', `after=${cursor('1763164800000.')}`, 'after'],
-    ['a cursor with more behind it', `after=${cursor(`5.${NONE}`)}!`, 'after'],
-    ['a cursor in another spelling', `after=${cursor(`05.${NONE}`)}`, 'after'],
+    ['no cursor', 'after=key_01ARZ3NDEKTSV4RRFFQ69G5FAV', 'after'],
+    ['a cursor with more behind it', 'after=req_01ARZ3NDEKTSV4RRFFQ69G5FAV!', 'after'],
     ['a format in capitals', 'format=CSV', 'format'],
     ['an unknown parameter', 'key=1', 'key'],
     ['a parameter twice', 'status=200&status=200', 'status'],

@@ -134,14 +134,13 @@ export function* creditCalls(
 
 /** Locks the calls, and returns their cost minus earlier credits, by id. */
 function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMap<string, Row>> {
-  // The account is compared in a way that no index supports, because the index by account would read all of its calls.
-  const fromCalls = sql`FROM call WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
+  const fromCalls = sql`FROM call WHERE id IN (${join(['', ...requestIds])}) AND account_id = ${accountId}`
   yield onPostgres(sql`SELECT id ${fromCalls} ORDER BY id ${FOR_UPDATE}`)
   const read = yield sql`
     SELECT id, state, credited, key_id, day, coalesce(model_served, model_asked, '') AS model,
       ${PAID_NANOS} AS paid_nanos,
       (SELECT credit_id FROM credit_call WHERE call_id = call.id AND once = ${CREDIT_BACK}) AS credit_id ${fromCalls}`
-  const isOne = sql`id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
+  const isOne = sql`id IN (${join(['', ...requestIds])}) AND account_id = ${accountId}`
   const others = yield sql`
     SELECT id, state, false AS credited, CAST(0 AS bigint) AS paid_nanos FROM (
       SELECT id, 'refused' AS state FROM refused_call WHERE ${isOne}

@@ -1,18 +1,11 @@
 import { dayOf } from '../../ledger/calendar.ts'
 import { type CallRecord, unsentCall } from '../../ledger/call.ts'
 import { columnOf, NOTHING_RECORDED } from '../../ledger/call-columns.ts'
-import type {
-  CallBodies,
-  CallCursor,
-  CallFilter,
-  CallPage,
-  LoggedBody,
-  RefusedCall,
-} from '../../ledger/request-log.ts'
+import type { CallBodies, CallFilter, CallPage, LoggedBody, RefusedCall } from '../../ledger/request-log.ts'
 import { bool, number, present, type Row, readValue, recordOf, text, textOrNull } from '../rows.ts'
 import { tables } from '../tables.ts'
 import { digestKey } from './batch-rows.ts'
-import { atomic, type Operation } from './operation.ts'
+import { atomic, columnsEqual, type Operation } from './operation.ts'
 import { and, byStore, FOR_DELETE, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { startedWithin } from './start-range.ts'
 import { firstUnpriced, recordUnpriced } from './unpriced-events.ts'
@@ -56,6 +49,7 @@ const OF_HOLD = join(
 )
 
 /** A standing hold is not in the log. A call that was interrupted is in it already. */
+const OPEN_STATES: ReadonlySet<string> = new Set(['in_flight', 'deferred'])
 const IS_LOGGED = raw("(state = 'in_flight' OR state = 'deferred')")
 
 function refusedRecord(row: Row): CallRecord {
@@ -73,111 +67,100 @@ function* getCall(requestId: string): Operation<CallRecord | null> {
   return refused === undefined ? null : refusedRecord(refused)
 }
 
-/** Lists are ordered by start, but over all accounts by id, because no index has the start times of all accounts. */
-function newestFirst(filter: CallFilter): Sql {
-  return raw(isById(filter) ? 'ORDER BY id DESC' : 'ORDER BY started_at_ms DESC, id DESC')
-}
-
-function isById({ accountId, keyId, personId = null, socketId = null, state }: CallFilter): boolean {
-  return (
-    accountId === null && keyId === null && personId === null && (socketId === null || state === 'refused')
-  )
-}
-
 /** With old statistics the planner sorts a month for each page: an export of 200,000 calls took six minutes. */
 export const FORCE_INDEX_ORDER = onPostgres(`SELECT set_config('enable_sort', 'off', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
 
-/** Cursors before and after all calls. An empty id sorts first, so a time alone is a cursor too. */
-const START: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
-const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
-
 const listCalls = atomic(function* (
   filter: CallFilter,
-  after: CallCursor | null,
+  after: string | null,
   limit: number,
 ): Operation<CallPage> {
-  yield FORCE_INDEX_ORDER
-  const before = earlierOf(after ?? END, {
-    ...END,
-    startedAtMs: filter.toMs ?? END.startedAtMs,
-  })
-  const from = { ...START, startedAtMs: filter.fromMs ?? START.startedAtMs }
-  const rows = yield filteredSql(filter, before, from, limit)
-  const calls = rows.slice(0, limit).map(filter.state === 'refused' ? refusedRecord : callRecord)
-  const lastShown = calls.at(-1)
-  if (rows.length > limit && lastShown !== undefined)
-    return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
-  const [last, following] = (yield scanEndSql(filter, before, from)).map(cursorOf)
-  return { calls, next: following === undefined ? null : (last ?? null) }
+  const read = filter.state === 'refused' ? refusedRecord : callRecord
+  const isFiltered = filterConditions(filter).length > 0
+  if (isFiltered) yield FORCE_INDEX_ORDER
+  const rows = yield pageSql(filter, after, limit)
+  const isFull = !isFiltered || rows.filter((row) => !OPEN_STATES.has(text(row, 'state'))).length > limit
+  const [end, following] = isFull ? [] : yield scanEndSql(filter, after)
+  if (end === undefined || following === undefined) {
+    const calls = rows.slice(0, limit).map(read)
+    return { calls, next: rows.length > limit ? (calls.at(-1)?.requestId ?? null) : null }
+  }
+  const endId = text(end, 'id')
+  const calls = rows
+    .filter((row) => text(row, 'id') >= endId)
+    .slice(0, limit)
+    .map(read)
+  return { calls, next: calls.length === limit ? (calls.at(-1)?.requestId ?? null) : endId }
 })
 
-/** Selects the last record of one scan and the one after it, which shows whether to continue. */
-export function scanEndSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
-  return sql`SELECT started_at_ms, id FROM ${scanSql(filter, before, from)} ${newestFirst(filter)}
-    LIMIT 2 OFFSET ${LOG_SCAN_RECORDS_MAX - 1}`
+const NEWEST_FIRST = raw('ORDER BY id DESC')
+
+/** Selects the last call of one scan and the one after it, which shows whether to continue. */
+export function scanEndSql(filter: CallFilter, after: string | null): Sql {
+  const table = raw(filter.state === 'refused' ? 'refused_call' : 'call')
+  return sql`SELECT id FROM ${table} WHERE ${scanned(filter, after)} ${NEWEST_FIRST} LIMIT 2 OFFSET ${LOG_SCAN_RECORDS_MAX - 1}`
 }
 
-/** One extra row shows whether there are more. With an ORDER BY, SQLite would sort the rows of the scan again. */
-export function filteredSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
+/**
+ * Open holds and closed calls, in one statement: a call that settles meanwhile is in it once. A scan is bounded, except
+ * that of the holds, which are few.
+ */
+export function pageSql(filter: CallFilter, after: string | null, limit: number): Sql {
+  const where = scanned(filter, after)
+  if (filter.state === 'refused')
+    return matchingSql(sql`SELECT *, 'refused' AS state FROM refused_call WHERE ${where}`, filter, limit)
+  const matches = and([sql`true`, ...filterConditions(filter)])
   return sql`SELECT * FROM (
-      SELECT * FROM ${scanSql(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_SCAN_RECORDS_MAX}) AS scanned
-    WHERE ${and([sql`true`, ...filterConditions(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`
+      ${matchingSql(sql`SELECT ${OF_CALL} FROM call WHERE ${where}`, filter, limit)}
+      UNION ALL SELECT * FROM (
+        SELECT * FROM (SELECT ${OF_HOLD} FROM hold WHERE ${where} AND ${IS_LOGGED}) AS open
+        WHERE ${matches} ${NEWEST_FIRST} LIMIT ${limit + 1}) AS newest
+    ) AS logged ${NEWEST_FIRST} LIMIT ${limit + 1}`
 }
 
-/** Open holds and closed calls, in one statement: a call that settles meanwhile is in it once. */
-function scanSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
-  if (filter.state === 'refused') return tableSql('refused_call', filter, before, from)
-  return sql`(
-    SELECT ${OF_CALL} FROM ${tableSql('call', filter, before, from)}
-    UNION ALL SELECT ${OF_HOLD} FROM ${tableSql('hold', filter, before, from)} AND ${IS_LOGGED}
-    ${newestFirst(filter)}) AS logged`
+/** One extra row shows whether there are more. With another ORDER BY, SQLite would sort the rows of the scan again. */
+function matchingSql(select: Sql, filter: CallFilter, limit: number): Sql {
+  const conditions = filterConditions(filter)
+  if (conditions.length === 0)
+    return sql`SELECT * FROM (${select} ${NEWEST_FIRST} LIMIT ${limit + 1}) AS scanned`
+  return sql`SELECT * FROM (
+      SELECT * FROM (${select} ${NEWEST_FIRST} LIMIT ${LOG_SCAN_RECORDS_MAX}) AS scanned
+      WHERE ${and(conditions)} ${onPostgres(NEWEST_FIRST)} LIMIT ${limit + 1}) AS matching`
 }
 
-/** Without the hints SQLite may read the whole table, and PostgreSQL the index of the account for a key. */
-function tableSql(
-  table: 'call' | 'hold' | 'refused_call',
-  filter: CallFilter,
-  before: CallCursor,
-  from: CallCursor,
-): Sql {
+type OwnerColumn = 'socket_id' | 'key_id' | 'person_id' | 'account_id'
+
+/** The owner that bounds the scan, because it has an index. The others are filters. */
+function scannedOwner(filter: CallFilter): OwnerColumn | null {
+  const { accountId, keyId, personId = null, socketId = null, state } = filter
+  if (socketId !== null && state !== 'refused') return 'socket_id'
+  if (keyId !== null) return 'key_id'
+  if (personId !== null) return 'person_id'
+  return accountId === null ? null : 'account_id'
+}
+
+function ownersOf(filter: CallFilter): Record<OwnerColumn, string | null> {
   const { accountId, keyId, personId = null, socketId = null } = filter
-  if (isById(filter)) return scanByIdSql(table, filter, before, from)
-  const ofSocket = socketId !== null && table !== 'refused_call'
-  const index = raw(
-    `${table}_by_${ofSocket ? 'socket' : keyId !== null ? 'key' : personId === null ? 'start' : 'person'}`,
-  )
-  const ofAccount = accountId === null ? sql`true` : sql`account_id IS NOT DISTINCT FROM ${accountId}`
-  const ofKey = keyId === null ? sql`` : sql`AND key_id IS NOT DISTINCT FROM ${keyId}`
-  const hint = table === 'hold' ? sql`` : byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' })
-  const ofOwner = ofSocket
-    ? sql`socket_id = ${socketId} AND ${ofAccount} ${ofKey}`
-    : keyId !== null
-      ? sql`key_id = ${keyId} AND ${ofAccount}`
-      : personId === null
-        ? sql`account_id = ${accountId}`
-        : sql`person_id = ${personId} AND ${ofAccount}`
-  return sql`${raw(table)} ${hint} WHERE ${ofOwner}
-    AND (started_at_ms, id) < (${before.startedAtMs}, ${before.requestId})
-    AND (started_at_ms, id) >= (${from.startedAtMs}, ${from.requestId})`
+  return { account_id: accountId, key_id: keyId, person_id: personId, socket_id: socketId }
 }
 
-function scanByIdSql(table: string, { fromMs, toMs }: CallFilter, before: CallCursor, from: CallCursor): Sql {
-  const where = [sql`id >= ${from.requestId}`]
-  if (before.requestId !== '') where.push(sql`id < ${before.requestId}`)
-  return sql`${raw(table)} WHERE ${and([...where, ...startedWithin(fromMs, toMs)])}`
+function scanned(filter: CallFilter, after: string | null): Sql {
+  const owner = scannedOwner(filter)
+  const ofOwner = owner === null ? [] : columnsEqual({ [owner]: ownersOf(filter)[owner] })
+  const before = after === null ? [] : [sql`id < ${after}`]
+  return and([sql`true`, ...ofOwner, ...before, ...startedWithin(filter.fromMs, filter.toMs)])
 }
 
 function filterConditions(filter: CallFilter): Sql[] {
   const { model, status, state, minCostNanos, flag } = filter
-  const { personId = null, parentId = null, socketId = null, sessionId = null } = filter
-  const conditions: Sql[] = []
-  if (personId !== null) conditions.push(sql`person_id = ${personId}`)
+  const { parentId = null, sessionId = null } = filter
+  const owner = scannedOwner(filter)
+  const conditions = columnsEqual({ ...ownersOf(filter), ...(owner === null ? {} : { [owner]: null }) })
   if (sessionId !== null) conditions.push(sql`session_id = ${sessionId}`)
   if (status !== null) conditions.push(sql`status = ${status}`)
   if (state === 'refused') {
     if (model !== null) conditions.push(sql`model_asked = ${model}`)
-    if (socketId !== null) conditions.push(sql`socket_id = ${socketId}`)
     // A refused call has no flag and cost nothing.
     if (flag !== null || parentId !== null || (minCostNanos ?? 0n) > 0n) conditions.push(sql`false`)
     return conditions
@@ -189,15 +172,6 @@ function filterConditions(filter: CallFilter): Sql[] {
   // The name of a flag is also the name of its column.
   if (flag !== null) conditions.push(raw(flag))
   return conditions
-}
-
-function cursorOf(row: Row): CallCursor {
-  return { startedAtMs: number(row, 'started_at_ms'), requestId: text(row, 'id') }
-}
-
-/** The earlier of a cursor and the end of a period. If both have the same time, it is the end, which has no id. */
-function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
-  return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 
 const storeRefused = atomic(function* (calls: readonly RefusedCall[]) {
@@ -240,19 +214,19 @@ const deleteRefused = atomic(function* (beforeMs: number, callsMax: number, limi
   let left = limit
   for (const total of yield sql`SELECT account_id, calls FROM refused_total ORDER BY account_id`) {
     const account = text(total, 'account_id')
-    const aged = yield* deleteOldest(account, sql`started_at_ms < ${beforeMs}`, left)
+    const aged = yield* deleteOldest(account, startedWithin(null, beforeMs), left)
     left -= aged
     const excess = Math.min(number(total, 'calls') - aged - callsMax, left)
-    if (excess > 0) left -= yield* deleteOldest(account, sql`true`, excess)
+    if (excess > 0) left -= yield* deleteOldest(account, [], excess)
   }
   return limit - left
 })
 
-function* deleteOldest(account: string, condition: Sql, limit: number): Operation<number> {
+function* deleteOldest(account: string, conditions: readonly Sql[], limit: number): Operation<number> {
   const deleted = yield sql`
     WITH oldest AS MATERIALIZED (
-      SELECT id FROM refused_call WHERE account_id = ${account} AND ${condition}
-      ORDER BY started_at_ms, id LIMIT ${limit} ${FOR_DELETE}
+      SELECT id FROM refused_call WHERE ${and([sql`account_id = ${account}`, ...conditions])}
+      ORDER BY id LIMIT ${limit} ${FOR_DELETE}
     )
     DELETE FROM refused_call WHERE id IN (SELECT id FROM oldest) RETURNING 1 AS deleted`
   if (deleted.length > 0)

@@ -194,7 +194,7 @@ function* readOverview({ accountId, atMs, listedMax }: OverviewQuery): Operation
     ...(yield* readWebhookFailures(accountId, nowMs - DAY_MS)),
     refusals: (yield sql`
       SELECT code, count(*) AS calls FROM refused_call
-      WHERE account_id = ${accountId} AND started_at_ms >= ${nowMs - DAY_MS}
+      WHERE ${and([sql`account_id = ${accountId}`, ...startedWithin(nowMs - DAY_MS, null)])}
       GROUP BY code ORDER BY count(*) DESC, code LIMIT ${listedMax}`).map(
       recordOf<Overview['refusals'][number]>,
     ),

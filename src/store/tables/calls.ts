@@ -129,10 +129,10 @@ export const CALLS_TABLES = {
     },
     key: ['id'],
     indexes: {
-      call_by_key: { columns: ['keyId', 'startedAtMs', 'id'] },
-      call_by_start: { columns: ['accountId', 'startedAtMs', 'id'] },
-      call_by_person: { columns: ['personId', 'startedAtMs', 'id'], where: 'person_id IS NOT NULL' },
-      call_by_socket: { columns: ['socketId', 'startedAtMs', 'id'], where: 'socket_id IS NOT NULL' },
+      call_by_key: { columns: ['keyId', 'id'] },
+      call_by_account: { columns: ['accountId', 'id'] },
+      call_by_person: { columns: ['personId', 'id'], where: 'person_id IS NOT NULL' },
+      call_by_socket: { columns: ['socketId', 'id'], where: 'socket_id IS NOT NULL' },
       call_by_object: { columns: ['objectId'], where: 'object_id IS NOT NULL' },
     },
     // Written as ORs: for an IN SQLite builds a temporary table in every statement that writes a call.
@@ -284,10 +284,10 @@ export const CALLS_TABLES = {
     },
     key: ['id'],
     indexes: {
-      refused_call_by_start: { columns: ['accountId', 'startedAtMs', 'id'] },
-      refused_call_by_key: { columns: ['keyId', 'startedAtMs', 'id'] },
+      refused_call_by_account: { columns: ['accountId', 'id'] },
+      refused_call_by_key: { columns: ['keyId', 'id'] },
       refused_call_by_person: {
-        columns: ['personId', 'startedAtMs', 'id'],
+        columns: ['personId', 'id'],
         where: 'person_id IS NOT NULL',
       },
     },

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { firstUlid } from '../../../src/kernel/ids.ts'
 import { type IdempotentResult, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import { type NewKey, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { CreditBack } from '../../../src/ledger/account.ts'
@@ -153,4 +154,9 @@ export async function ask(store: Store, ...args: Parameters<typeof opening>): Pr
   const admission = await store.admit(opening(...args))
   if (admission.kind === 'refused') return admission.refusal.reason
   return admission.kind === 'blocked' ? `held by ${admission.by.limit}` : 'admitted'
+}
+
+/** The id of a call at this time. Within a millisecond, ids are in the order of their names. */
+export function idAt(atMs: number, name: string): string {
+  return `req_${firstUlid(atMs).slice(0, 10)}${name.padStart(16, '0')}`
 }

@@ -1,13 +1,22 @@
 import assert from 'node:assert/strict'
 import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
-import type { CallCursor, CallFilter, RefusedCall } from '../../../src/ledger/request-log.ts'
+import type { CallFilter, RefusedCall } from '../../../src/ledger/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { ALL_CALLS, addKey, closing, digestOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import {
+  ALL_CALLS,
+  addKey,
+  closing,
+  digestOf,
+  idAt,
+  NOON,
+  type OpenStoreUnderTest,
+  opening,
+} from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-const refused = (requestId: string, keyName: string, more: Partial<RefusedCall> = {}): RefusedCall => ({
-  requestId,
+const refused = (name: string, keyName: string, more: Partial<RefusedCall> = {}): RefusedCall => ({
+  requestId: idAt(more.startedAtMs ?? NOON, name),
   digest: digestOf(keyName),
   startedAtMs: NOON,
   endedAtMs: NOON + 7,
@@ -27,7 +36,9 @@ const refused = (requestId: string, keyName: string, more: Partial<RefusedCall> 
 
 const REFUSED: CallFilter = { ...ALL_CALLS, state: 'refused' }
 
-const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call.requestId)
+/** The names of calls, without their times. */
+const ids = (calls: readonly CallRecord[]): string[] =>
+  calls.map(({ requestId }) => requestId.slice(requestId.lastIndexOf('req_')))
 const find = async (store: Store, filter: Partial<CallFilter> = {}): Promise<string[]> =>
   ids((await store.listCalls({ ...REFUSED, ...filter }, null, 1_000)).calls)
 
@@ -40,10 +51,10 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     await addKey(store, 'a')
     const odd = { path: '/v1/\u{1f511}\0', userAgent: '=cmd "x"\n\0\u0001', modelAsked: null }
     await store.storeRefused([refused('req_1', 'a', odd)])
-    const call = await store.getCall('req_1')
+    const call = await store.getCall(idAt(NOON, 'req_1'))
     assert.deepEqual(call, {
       ...{
-        requestId: 'req_1',
+        requestId: idAt(NOON, 'req_1'),
         accountId: 'default',
         keyId: 'key_a',
         personId: null,
@@ -82,7 +93,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
       refused('req_4', 'late'),
     ])
     assert.deepEqual(await find(store), ['req_4', 'req_3', 'req_1'])
-    assert.equal(await store.getCall('req_2'), null)
+    assert.equal(await store.getCall(idAt(NOON, 'req_2')), null)
   })
 
   test('refused calls appear only in lists that ask for them, and in no sum', async ({ store }) => {
@@ -104,7 +115,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     await store.storeRefused([refused('req_1', 'a'), refused('req_1', 'a', { code: 'other' })])
     await store.storeRefused([refused('req_1', 'a', { code: 'other' }), refused('req_2', 'a')])
     assert.deepEqual(await find(store), ['req_2', 'req_1'])
-    assert.equal((await store.getCall('req_1'))?.code, 'budget_exceeded')
+    assert.equal((await store.getCall(idAt(NOON, 'req_1')))?.code, 'budget_exceeded')
     await store.storeRefused([])
     // Two rows are counted, not three: a limit of one deletes one.
     assert.equal(await store.deleteRefused(0, 1, 10), 1)
@@ -139,7 +150,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     const all = Array.from({ length: 25 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
     await store.storeRefused(all.map((id, i) => refused(id, 'a', { startedAtMs: NOON + (i >> 2) })))
     const found: string[] = []
-    let after: CallCursor | null = null
+    let after: string | null = null
     do {
       const page: Awaited<ReturnType<Store['listCalls']>> = await store.listCalls(REFUSED, after, 4)
       assert.ok(page.calls.length <= 4)

@@ -1,7 +1,7 @@
 import type { CallFlag } from '../../../src/kernel/vocabulary.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
 import type { CallFilter } from '../../../src/ledger/request-log.ts'
-import { addKey, closing, creditBackOf, NOON, opening, type StoreUnderTest } from './fixtures.ts'
+import { addKey, closing, creditBackOf, idAt, NOON, opening, type StoreUnderTest } from './fixtures.ts'
 
 const COUNT = 120
 export const SOCKET = 'req_socket'
@@ -13,15 +13,16 @@ export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord
   await addKey(store, 'a')
   await addKey(store, 'b')
   await addKey(store, 'c', { accountId: 'other' })
-  const id = (i: number) => `req_${String(i).padStart(4, '0')}`
+  const timeOf = (i: number) => NOON + ((i * 7) % 11)
+  const id = (i: number) => idAt(timeOf(i), String(i))
   const every = (n: number, i: number) => i % n === 0
   for (let i = 0; i < COUNT; i += 1) {
     // A crash interrupts the calls that are open here; the later ones stay open.
     if (i === COUNT - 20) await store.interruptOpenCalls(NOON + 1_000)
     const keyName = ['a', 'a', 'b', 'c'][i % 4] ?? 'a'
     const modelAsked = every(3, i) ? 'm-asked' : every(5, i) ? null : 'm-other'
-    // Instants are not in id order.
-    const atMs = NOON + ((i * 7) % 11)
+    // Calls do not start in the order of their arrival.
+    const atMs = timeOf(i) + (i % 3)
     // Every fifth call is a turn of the socket, with any key.
     const socketId = every(5, i + 3) ? SOCKET : null
     const sessionId = every(4, i) ? 'session' : null
@@ -46,7 +47,7 @@ export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord
   const calls = await Promise.all(Array.from({ length: COUNT }, (_, i) => store.getCall(id(i))))
   return calls
     .filter((call) => call !== null)
-    .sort((one, other) => other.startedAtMs - one.startedAtMs || (other.requestId < one.requestId ? -1 : 1))
+    .sort((one, other) => (other.requestId < one.requestId ? -1 : 1))
 }
 
 const HAS_FLAG: Readonly<Record<CallFlag, (call: CallRecord) => boolean>> = {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { StoreRefused } from '../../../src/kernel/errors.ts'
-import { firstUlid } from '../../../src/kernel/ids.ts'
 import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { UsageBucket, UsageGroup, UsageQuery } from '../../../src/ledger/usage-report.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { runs } from '../../support/scale.ts'
-import { addKey, closing, creditBackOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { addKey, closing, creditBackOf, idAt, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 import { emptyBucket, expectedBuckets, GROUPINGS } from './usage-oracle.ts'
 
@@ -33,7 +32,7 @@ interface Use {
 
 async function use(store: Store, { key, atMs = NOON, model = 'm', more = {} }: Use): Promise<string> {
   calls += 1
-  const id = `req_${firstUlid(atMs).slice(0, 10)}${String(calls).padStart(16, '0')}`
+  const id = idAt(atMs, String(calls))
   await store.admit(opening(id, key, { atMs, modelAsked: model, hold: { kind: 'none' } }))
   await store.settle(closing(id, { atMs, modelServed: model, ...more }))
   return id
