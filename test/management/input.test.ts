@@ -210,7 +210,6 @@ test('a refusal takes little work, however much is wrong', ({ mock }) => {
   assert.ok(compared.callCount() < 20_000 && checked.callCount() < 100)
 })
 
-
 test('every wrong parameter is refused by name', () => {
   assertRefusals(queryOf(keyListQuery), [
     ...['0', '1001', '-1', '1.5', '1e2', 'ten', ''].map((value): Bad => [value, `limit=${value}`, 'limit']),
