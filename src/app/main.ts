@@ -145,7 +145,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
   return {
     reloadPrices: (file: string) =>
       reload(file, 'prices', opened, async () => {
-        await priceSource.useOverlays(await readOverlayText(readFileSync(file, 'utf8'), file))
+        await priceSource.useOverlays(await readOverlayText(readFileSync(file, 'utf8')))
       }),
     reloadCertificate: (file: string) =>
       reload(file, 'certificate', opened, async () => {

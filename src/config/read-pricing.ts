@@ -10,7 +10,7 @@ export async function readPricing({ prices, priceFallbacks, discount, discounts 
   readonly own: Pick<PriceLayers, 'overlays' | 'fallbacks'>
   readonly discount: Discount
 }> {
-  const overlays = prices === null ? [] : await readOverlayText(prices.text, prices.file)
+  const overlays = prices === null ? [] : await readOverlayText(prices.text, `${prices.file}: `)
   return { own: { overlays, fallbacks: priceFallbacks }, discount: readDiscount(discount, discounts) }
 }
 
@@ -22,15 +22,15 @@ export async function readBook(config: Config, stored: StoredLayers): Promise<Pr
   return buildBook(storedLayers(stored, BUILT_IN_LIST, own))
 }
 
-/** The overlay is checked on top of the list of this release: a member that does not fit is refused with its name. */
-export async function readOverlayText(text: string, file: string): Promise<readonly OverlayEntry[]> {
+/** The overlay is checked on top of the list of this release: a member that does not fit is refused with its name. `prefix`: of each problem. */
+export async function readOverlayText(text: string, prefix = ''): Promise<readonly OverlayEntry[]> {
   // Load the validation only for an overlay; most installations have none.
   const { loadLayers, readOverlays } = await import('../pricing/load-book.ts')
   const read = readOverlays(text)
   const checked = read.kind === 'refused' ? read : loadLayers({ ...BUILT_IN_LAYERS, overlays: read.overlays })
   if (read.kind === 'refused' || checked.kind === 'refused') {
     const problems = checked.kind === 'refused' ? checked.problems : []
-    throw new ConfigError(problems.map((problem) => `${file}: ${problem}`))
+    throw new ConfigError(problems.map((problem) => prefix + problem))
   }
   return read.overlays
 }
