@@ -134,6 +134,6 @@ export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) =>
   const more = missing.length > NAMES_SHOWN_MAX ? ` and ${missing.length - NAMES_SHOWN_MAX} more` : ''
   return warning(
     `models of the last week without a price: ${missing.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
-    'Set their prices with `tollgate prices set` (docs/BILLING.md).',
+    'Set their prices with `tollgate prices set` (docs/PRICES.md).',
   )
 }

@@ -18,12 +18,12 @@ const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
 const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
   [
     'Metered',
-    'The cost of these calls is computed from the usage in the reply ([details](BILLING.md#every-paid-endpoint)).',
+    'The cost of these calls is computed from the usage in the reply ([details](METERING.md#every-paid-endpoint)).',
     ({ billing, method }) => billing === 'metered' && method !== 'WS',
   ],
   [
     'Metered later',
-    'These calls create a batch. The gateway charges the batch when it has ended ([details](BILLING.md#costs-that-come-later)). If you ' +
+    'These calls create a batch. The gateway charges the batch when it has ended ([details](METERING.md#costs-that-come-later)). If you ' +
       'set `"deferred": {"poll": false}`, batches are not metered. To create a Chat batch with a limited key, upload its file ' +
       'through this gateway, with the same key and in one request. Otherwise the call gets 404 `batch_file_unknown`.',
     ({ makes }) => makes !== undefined,

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { test } from '../support/suite.ts'
 
-/** The paths in the first column of the table, in docs/BILLING.md. */
+/** The paths in the first column of the table, in docs/METERING.md. */
 function documented(): string[] {
-  const text = readFileSync(new URL('../../docs/BILLING.md', import.meta.url), 'utf8')
+  const text = readFileSync(new URL('../../docs/METERING.md', import.meta.url), 'utf8')
   const section = text.split('## Every paid endpoint')[1]?.split('\n## ')[0] ?? ''
   const rows = section.split('\n').filter((line) => line.startsWith('| `/v1'))
   return rows.flatMap((row) => {
@@ -15,7 +15,7 @@ function documented(): string[] {
   })
 }
 
-test('the table in BILLING.md lists every paid endpoint once, and no other', () => {
+test('the table in METERING.md lists every paid endpoint once, and no other', () => {
   const paid = allEndpoints().filter(({ billing }) => billing !== 'free' && billing !== 'mints_credential')
   const http = paid.filter(({ method }) => method !== 'WS').map(({ template }) => template)
   // A turn on the socket of /v1/responses costs what the same request costs over HTTP.
