@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ACTOR_KINDS } from '../kernel/actor.ts'
 import {
   formatUsd,
   NANOS_PER_USD,
@@ -7,7 +8,7 @@ import {
   parseWithDigits,
   type RawNumber,
 } from '../kernel/money.ts'
-import { ACTOR_KINDS, nearestName } from '../kernel/vocabulary.ts'
+import { nearestName } from '../kernel/nearest-name.ts'
 
 /** Building blocks of the API's objects. Each defines the JSON, the type and the validation. */
 

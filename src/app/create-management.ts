@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { upstreamKeys } from '../http-calls/own-upstreams.ts'
-import { loadLater } from '../kernel/clock.ts'
+import { loadLater } from '../kernel/shared-work.ts'
 import type { Management, ServingNode, UpstreamKeys } from '../management/route.ts'
 import type { MetricSources } from '../telemetry/metric-table.ts'
 import { createWebhookDispatcher } from '../webhooks/dispatcher.ts'

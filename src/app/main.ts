@@ -8,17 +8,12 @@ import { createHttpServer, type HttpServer, type ServerOptions } from '../http/s
 import type { CertificatePair } from '../http/tls-handshakes.ts'
 import { isSignInPath } from '../http/validate-head.ts'
 import { openFrontDoor, shapeBroken } from '../http-calls/handle-request.ts'
-import {
-  atMostEvery,
-  loadLater,
-  systemClock,
-  unlessLate,
-  untilQuiet,
-  WARN_INTERVAL_MS,
-} from '../kernel/clock.ts'
+import { atMostEvery, systemClock, WARN_INTERVAL_MS } from '../kernel/clock.ts'
+import { unlessLate, untilQuiet } from '../kernel/deadlines.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
+import { loadLater } from '../kernel/shared-work.ts'
 import { SURFACE_NAMES } from '../kernel/vocabulary.ts'
 import { startRetention } from '../ledger/retention.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'

@@ -1,6 +1,7 @@
+import { type NamedModels, NO_MODELS } from '../kernel/model-names.ts'
 import { type Bound, limitHold, NO_COST } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { type NamedModels, NO_MODELS, type ObjectKind } from '../kernel/vocabulary.ts'
+import type { ObjectKind } from '../kernel/vocabulary.ts'
 import type { AccountTerms, BoundedFile } from '../ledger/account.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'

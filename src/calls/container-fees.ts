@@ -1,4 +1,4 @@
-import { RecentEntries } from '../kernel/memory.ts'
+import { RecentEntries } from '../kernel/recent-entries.ts'
 
 const ENTRIES_MIN = 10_000
 

@@ -1,7 +1,7 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, rawNumber } from '../kernel/money.ts'
-import { nearestName } from '../kernel/vocabulary.ts'
+import { nearestName } from '../kernel/nearest-name.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { MONTHS } from '../ledger/calendar.ts'
 import type { BlockedBy, Budget, CallRefusal, SpentRefusal } from '../ledger/call.ts'

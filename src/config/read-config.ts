@@ -3,8 +3,8 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import type { EgressRules } from '../http/egress.ts'
 import { ConfigError, fileProblem } from '../kernel/errors.ts'
+import { nearestName } from '../kernel/nearest-name.ts'
 import { Secret } from '../kernel/secret.ts'
-import { nearestName } from '../kernel/vocabulary.ts'
 import { readSignIn, type SignInConfig } from './read-sign-in.ts'
 import {
   FALLBACK_VARIABLES,

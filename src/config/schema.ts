@@ -2,9 +2,10 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isHopByHop } from '../http/raw-headers.ts'
 import { DEFAULT_THRESHOLDS, limits } from '../kernel/limits.ts'
+import { LOG_LEVELS } from '../kernel/log-levels.ts'
 import { NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
-import { LOG_LEVELS, PERSON_ROLES } from '../kernel/vocabulary.ts'
+import { PERSON_ROLES } from '../kernel/vocabulary.ts'
 
 /** Every variable and setting, with bounds and default. `config-descriptions.json` describes them. */
 

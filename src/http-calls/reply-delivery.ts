@@ -1,6 +1,6 @@
 import type { ReservedBytes } from '../calls/key-shares.ts'
+import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { ChunkList } from '../kernel/memory.ts'
 import { type Figures, rewriteResultsUrls } from './permitted-changes.ts'
 import type { ReplyObserver } from './reply-observer.ts'
 import type { ReplyWriter } from './reply-writer.ts'

@@ -1,5 +1,5 @@
+import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { ChunkList } from '../kernel/memory.ts'
 import type { MessageHead } from './message-reader.ts'
 import { copyText } from './raw-headers.ts'
 

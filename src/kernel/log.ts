@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { destination, type Logger, pino } from 'pino'
-import type { LogLevel } from './vocabulary.ts'
+import type { LogLevel } from './log-levels.ts'
 
 /** Buffer for a slow reader of the log. If it is full, lines are dropped. */
 const LOG_BUFFER_BYTES_MAX = 8 * 1024 ** 2

@@ -1,4 +1,5 @@
-import type { Actor, PersonRole, PersonStatus } from '../kernel/vocabulary.ts'
+import type { Actor } from '../kernel/actor.ts'
+import type { PersonRole, PersonStatus } from '../kernel/vocabulary.ts'
 import type { KeyLimits, KeyMonth, KeyRecord, ListQuery } from './key-store.ts'
 
 /** The records of people, and the port through which they are stored. Instants are milliseconds (UTC). */

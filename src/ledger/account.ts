@@ -1,5 +1,6 @@
+import type { Actor } from '../kernel/actor.ts'
 import { type Bound, NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
-import type { AccountStatus, Actor, CreditKind, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
+import type { AccountStatus, CreditKind, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import type { ListQuery, Page } from '../keys/key-store.ts'
 
 /** The account's terms for a call, read from the row that admission locks. */

@@ -1,5 +1,5 @@
+import type { NamedModels } from '../kernel/model-names.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { NamedModels } from '../kernel/vocabulary.ts'
 import type { Budget, KeyRefusal } from '../keys/credential.ts'
 import type { LimitRefusal } from '../keys/key-store.ts'
 import type { AccountTerms } from './account.ts'

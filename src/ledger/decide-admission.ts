@@ -1,3 +1,4 @@
+import { matchesPattern, type NamedModels } from '../kernel/model-names.ts'
 import {
   formatUsd,
   HOLD_NANOS_MAX,
@@ -6,7 +7,7 @@ import {
   type Nanos,
   roundHalfEven,
 } from '../kernel/money.ts'
-import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
+import type { BudgetMode } from '../kernel/vocabulary.ts'
 import type { KeyFunds } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
 import type { BlockedBy, Budget, CallOpening, CallRefusal, SpentRefusal } from './call.ts'

@@ -1,4 +1,5 @@
-import type { Actor, Surface } from '../kernel/vocabulary.ts'
+import type { Actor } from '../kernel/actor.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 
 /** Prices in the database. Nodes watch `changes`, and read the rest when it has grown. */
 export interface StoredPrices {

@@ -1,6 +1,6 @@
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
-import { Tally } from '../kernel/memory.ts'
+import { Tally } from '../kernel/tally.ts'
 import type { Store } from '../store/store.ts'
 import type { CallRecord } from './call.ts'
 import type { CallFilter, RefusedCall } from './request-log.ts'

@@ -8,8 +8,8 @@ import {
 import { listOf } from '../api/fields.ts'
 import { balanceObject, creditObject } from '../api/objects.ts'
 import { refuse } from '../kernel/errors.ts'
+import type { Idempotency } from '../kernel/idempotency.ts'
 import { formatUsd } from '../kernel/money.ts'
-import type { Idempotency } from '../kernel/vocabulary.ts'
 import { CREDITED_MAX, type CreditBack, type CreditBackOutcomes, type NewCredit } from '../ledger/account.ts'
 import { defineRoute, invalid, type Management, type OwnReply, pageObject, replyIdempotent } from './route.ts'
 

@@ -1,6 +1,7 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/validate-head.ts'
-import { type Clock, shareWork } from '../kernel/clock.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { shareWork } from '../kernel/shared-work.ts'
 import { shapeError } from '../providers/surfaces.ts'
 import { refuseMethod, replyJson } from './route.ts'
 

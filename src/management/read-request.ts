@@ -6,7 +6,7 @@ import type { BodyReceiver, BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, valuesOf } from '../http/raw-headers.ts'
 import type { Target } from '../http/validate-head.ts'
 import { refuse } from '../kernel/errors.ts'
-import type { Idempotency } from '../kernel/vocabulary.ts'
+import type { Idempotency } from '../kernel/idempotency.ts'
 import { duplicateNames } from '../metering/json-tokens.ts'
 import { IDEMPOTENCY_HEADER, invalid, type Refused, type Route, refused } from './route.ts'
 

@@ -1,8 +1,8 @@
 import { type Exchange, sendStream, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/validate-head.ts'
+import type { Actor } from '../kernel/actor.ts'
 import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Actor } from '../kernel/vocabulary.ts'
 import {
   type Caller,
   type Credential,

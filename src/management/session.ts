@@ -6,7 +6,7 @@ import { endedSessionSchema, type Session, sessionSchema, signInFields } from '.
 import type { Person } from '../api/person.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
-import { unlessLate } from '../kernel/clock.ts'
+import { unlessLate } from '../kernel/deadlines.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Caller, callerId, type KeyCaller, type KeyLookup } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/secrets.ts'

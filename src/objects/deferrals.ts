@@ -5,7 +5,7 @@ import { refuseDelete } from '../calls/refusals.ts'
 import type { Upstream } from '../http/upstream-connection.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
-import { Tally } from '../kernel/memory.ts'
+import { Tally } from '../kernel/tally.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { Metered } from '../metering/meter.ts'
 import {

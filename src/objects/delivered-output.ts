@@ -1,4 +1,4 @@
-import { RecentEntries } from '../kernel/memory.ts'
+import { RecentEntries } from '../kernel/recent-entries.ts'
 import { type Delivered, type Metered, nothingDelivered } from '../metering/meter.ts'
 
 const OBJECTS_MIN = 5_000

@@ -1,3 +1,4 @@
+import { matchesPattern } from '../kernel/model-names.ts'
 import {
   type Fraction,
   floorDivide,
@@ -7,7 +8,6 @@ import {
   roundHalfEven,
 } from '../kernel/money.ts'
 import { UNIT_PRICES, UNITS, UNITS_OF, type Unit } from '../kernel/usage.ts'
-import { matchesPattern } from '../kernel/vocabulary.ts'
 
 /** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
 export const FACTOR_ONE = NANOS_PER_USD

@@ -1,5 +1,6 @@
+import { matchesPattern } from '../kernel/model-names.ts'
+import { nearestName } from '../kernel/nearest-name.ts'
 import { type Side, type Tier, UNIT_PRICES, UNITS_OF, type Unit } from '../kernel/usage.ts'
-import { matchesPattern, nearestName } from '../kernel/vocabulary.ts'
 import { type ModelFactors, maxRate } from './modifiers.ts'
 import type { BookVersionEntry, Mode, ModelEntry } from './price-file.ts'
 

@@ -1,5 +1,5 @@
 import { limits } from '../kernel/limits.ts'
-import { type NamedModels, NO_MODELS } from '../kernel/vocabulary.ts'
+import { type NamedModels, NO_MODELS } from '../kernel/model-names.ts'
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { MARKS } from '../metering/json-tokens.ts'
 import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-facts.ts'

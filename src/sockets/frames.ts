@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
-import { ChunkList } from '../kernel/memory.ts'
+import { ChunkList } from '../kernel/chunk-list.ts'
 
 /** A piece of one frame. The `wire` bytes of all parts, in order, are exactly the bytes received. */
 export interface FramePart {

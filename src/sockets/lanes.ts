@@ -1,4 +1,4 @@
-import { RecentEntries } from '../kernel/memory.ts'
+import { RecentEntries } from '../kernel/recent-entries.ts'
 import { NO_LANE, type ServerEvent, STEER } from './server-event.ts'
 
 /** A turn in doubt ends after this time without any event of its lane. */

@@ -1,6 +1,6 @@
 import type { ReservedBytes } from '../calls/key-shares.ts'
+import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { ChunkList } from '../kernel/memory.ts'
 import { type FramePart, type Message, MessageReader } from './frames.ts'
 
 /** How many bytes and messages are read ahead while a message is checked. Beyond either limit, the client waits. */

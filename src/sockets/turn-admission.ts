@@ -9,7 +9,7 @@ import type { Gateway } from '../http-calls/gateway.ts'
 import { upstreamFor } from '../http-calls/own-upstreams.ts'
 import { explainThrown, recordRefusal } from '../http-calls/refusals.ts'
 import type { Denial, Refusal } from '../kernel/errors.ts'
-import { NO_MODELS } from '../kernel/vocabulary.ts'
+import { NO_MODELS } from '../kernel/model-names.ts'
 import { TurnCall } from './turn-call.ts'
 
 export type UnadmittedTurn =

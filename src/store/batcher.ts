@@ -1,6 +1,6 @@
 import { StoreGone, StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
+import { Histogram } from '../kernel/histogram.ts'
 import { limits } from '../kernel/limits.ts'
-import { Histogram } from '../kernel/memory.ts'
 import { readEventCounts } from './operations/events.ts'
 
 export type Outcome<Answer> =

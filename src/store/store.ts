@@ -1,4 +1,4 @@
-import type { Histogram } from '../kernel/memory.ts'
+import type { Histogram } from '../kernel/histogram.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../ledger/call.ts'
 import { ACCOUNTS } from './operations/accounts.ts'
 import { ADMIN_KEYS } from './operations/admin-keys.ts'

@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode } from '../kernel/errors.ts'
-import { Histogram } from '../kernel/memory.ts'
+import { Histogram } from '../kernel/histogram.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { CallClosing } from '../ledger/call.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'

@@ -1,5 +1,5 @@
-import { unlessLate } from '../kernel/clock.ts'
-import type { Histogram } from '../kernel/memory.ts'
+import { unlessLate } from '../kernel/deadlines.ts'
+import type { Histogram } from '../kernel/histogram.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { shareWork } from '../kernel/clock.ts'
-import type { Histogram } from '../kernel/memory.ts'
+import type { Histogram } from '../kernel/histogram.ts'
+import { shareWork } from '../kernel/shared-work.ts'
 import { METRICS, type Metric, type MetricSources, type Sample } from './metric-table.ts'
 
 const DELAY_RESOLUTION_MS = 10

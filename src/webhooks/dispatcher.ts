@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
+import { atMostEvery, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
+import { createWorkLoop } from '../kernel/work-loop.ts'
 import type { SweptTo } from '../keys/key-store.ts'
 import type { Store } from '../store/store.ts'
 import type { Deliverer } from './deliver.ts'

@@ -1,5 +1,6 @@
+import type { Actor } from '../kernel/actor.ts'
 import { parseWithDigits, rawNumber } from '../kernel/money.ts'
-import type { Actor, DeliveryStatus, DisabledReason, EventType, WebhookFormat } from '../kernel/vocabulary.ts'
+import type { DeliveryStatus, DisabledReason, EventType, WebhookFormat } from '../kernel/vocabulary.ts'
 import type { ListQuery } from '../keys/key-store.ts'
 
 /** Times are milliseconds (UTC) by the database's clock. `atMs` is the caller's clock, which SQLite uses. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { networkOf, TrustedProxies } from '../../src/http/addresses.ts'
-import { Tally } from '../../src/kernel/memory.ts'
+import { Tally } from '../../src/kernel/tally.ts'
 import { test } from '../support/suite.ts'
 
 const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { readBuffer } from '../../src/http/node-sockets.ts'
-import { ChunkList } from '../../src/kernel/memory.ts'
+import { ChunkList } from '../../src/kernel/chunk-list.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
-import { atMostEvery, createWorkLoop, loadLater } from '../../src/kernel/clock.ts'
+import { atMostEvery } from '../../src/kernel/clock.ts'
+import { loadLater } from '../../src/kernel/shared-work.ts'
+import { createWorkLoop } from '../../src/kernel/work-loop.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
 

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { SYSTEM } from '../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import type { CallClosing, CallOpening } from '../../src/ledger/call.ts'
 import {
   type ChangedCall,

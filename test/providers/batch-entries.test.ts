@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import type { NamedModels } from '../../src/kernel/model-names.ts'
 import { NO_COST } from '../../src/kernel/money.ts'
-import type { NamedModels } from '../../src/kernel/vocabulary.ts'
 import { type ItemFacts, NO_ITEMS } from '../../src/metering/request-facts.ts'
 import { BatchEntries } from '../../src/providers/batch-requests.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import type { NamedModels } from '../../src/kernel/model-names.ts'
 import { NO_COST } from '../../src/kernel/money.ts'
-import type { NamedModels, Surface } from '../../src/kernel/vocabulary.ts'
+import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { NOT_READ, type RequestFacts } from '../../src/metering/request-facts.ts'
 import { BatchEntries } from '../../src/providers/batch-requests.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SYSTEM } from '../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { type Idempotency, SYSTEM } from '../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../src/kernel/actor.ts'
+import type { Idempotency } from '../../src/kernel/idempotency.ts'
 import type { KeySuccessor } from '../../src/keys/key-store.ts'
 import { number, present } from '../../src/store/rows.ts'
 import type { Store } from '../../src/store/store.ts'

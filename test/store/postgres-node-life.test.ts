@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import { applyBatch, type CallCommand } from '../../src/store/operations/apply-batch.ts'
 import { createBatchCache } from '../../src/store/operations/batch-rows.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
-import { SYSTEM } from '../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import type { Store } from '../../src/store/store.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after } from '../support/suite.ts'

@@ -1,4 +1,4 @@
-import { SYSTEM } from '../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import type { Store } from '../../src/store/store.ts'
 
 /** Revokes all admin keys except a new, unused one: the last operator key cannot be revoked. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Histogram } from '../../src/kernel/memory.ts'
+import { Histogram } from '../../src/kernel/histogram.ts'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import { NOTHING_USED } from '../../src/ledger/call-columns.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'

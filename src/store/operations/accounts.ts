@@ -1,5 +1,7 @@
 import { accountObject, changesOf } from '../../api/objects.ts'
-import { type Actor, type Idempotency, SURFACE_NAMES } from '../../kernel/vocabulary.ts'
+import type { Actor } from '../../kernel/actor.ts'
+import type { Idempotency } from '../../kernel/idempotency.ts'
+import { SURFACE_NAMES } from '../../kernel/vocabulary.ts'
 import type {
   AccountChanges,
   AccountList,

@@ -1,5 +1,5 @@
 import { adminKeyObject } from '../../api/objects.ts'
-import type { Actor } from '../../kernel/vocabulary.ts'
+import type { Actor } from '../../kernel/actor.ts'
 import type { AdminKeyQuery, AdminKeyRecord, AdminScope, NewAdminKey, Page } from '../../keys/key-store.ts'
 import { present } from '../rows.ts'
 import { tables } from '../tables.ts'

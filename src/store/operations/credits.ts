@@ -1,6 +1,7 @@
 import { balanceObject, creditObject } from '../../api/objects.ts'
+import type { Idempotency } from '../../kernel/idempotency.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import type { CreditKind, Idempotency } from '../../kernel/vocabulary.ts'
+import type { CreditKind } from '../../kernel/vocabulary.ts'
 import type { ListQuery, Page } from '../../keys/key-store.ts'
 import {
   type Balance,

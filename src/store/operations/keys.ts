@@ -1,5 +1,6 @@
 import { eventKey, keyChangesOf } from '../../api/objects.ts'
-import { type Actor, type Idempotency, SYSTEM } from '../../kernel/vocabulary.ts'
+import { type Actor, SYSTEM } from '../../kernel/actor.ts'
+import type { Idempotency } from '../../kernel/idempotency.ts'
 import {
   type KeyChanges,
   type KeyMonth,

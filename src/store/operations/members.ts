@@ -1,5 +1,5 @@
 import { accountObject, changesOf, memberLimitsObject } from '../../api/objects.ts'
-import type { Actor } from '../../kernel/vocabulary.ts'
+import type { Actor } from '../../kernel/actor.ts'
 import type { MemberLimits, MemberLimitsStep } from '../../keys/person-store.ts'
 import { present, recordOf, text } from '../rows.ts'
 import { getAccount } from './accounts.ts'

@@ -1,5 +1,6 @@
 import { changesOf, personObject } from '../../api/objects.ts'
-import { type Actor, type EventType, SYSTEM } from '../../kernel/vocabulary.ts'
+import { type Actor, SYSTEM } from '../../kernel/actor.ts'
+import type { EventType } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import {
   PERSON_LIMIT_NAMES,

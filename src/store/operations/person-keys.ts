@@ -1,4 +1,5 @@
-import type { Actor, Idempotency } from '../../kernel/vocabulary.ts'
+import type { Actor } from '../../kernel/actor.ts'
+import type { Idempotency } from '../../kernel/idempotency.ts'
 import { NO_LIMITS } from '../../keys/key-store.ts'
 import type { NewPersonKey, NewPersonSession } from '../../keys/person-store.ts'
 import { findSession } from './key-lookup.ts'

@@ -1,4 +1,4 @@
-import { COMMAND_LINE } from '../../kernel/vocabulary.ts'
+import { COMMAND_LINE } from '../../kernel/actor.ts'
 import { type ChangedCall, CREDIT_BACK, creditOf, RERATE, type RerateCandidate } from '../../ledger/rerate.ts'
 import { recordOf, text } from '../rows.ts'
 import { creditCalls, PAID_NANOS } from './credits.ts'

@@ -1,6 +1,6 @@
+import type { Idempotency, IdempotentResult } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Bound } from '../../kernel/money.ts'
-import type { Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
 import type { BatchFile, BoundedFile } from '../../ledger/account.ts'
 import { namesOf, present, text } from '../rows.ts'
 import type { Operation } from './operation.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { Actor } from '../../kernel/actor.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { Actor } from '../../kernel/vocabulary.ts'
 import { number, present } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import type { Operation } from './operation.ts'

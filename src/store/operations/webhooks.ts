@@ -1,13 +1,8 @@
 import { changesOf, webhookObject } from '../../api/objects.ts'
+import { type Actor, SYSTEM } from '../../kernel/actor.ts'
+import type { Idempotency } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
-import {
-  type Actor,
-  type DisabledReason,
-  type EventType,
-  type Idempotency,
-  SYSTEM,
-  type WebhookFormat,
-} from '../../kernel/vocabulary.ts'
+import type { DisabledReason, EventType, WebhookFormat } from '../../kernel/vocabulary.ts'
 import type { ListQuery, Page } from '../../keys/key-store.ts'
 import type {
   ClaimedDelivery,

@@ -1,7 +1,7 @@
-import { createWorkLoop } from '../../kernel/clock.ts'
 import { StoreUnavailable } from '../../kernel/errors.ts'
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
+import { createWorkLoop } from '../../kernel/work-loop.ts'
 import { nanos, number } from '../rows.ts'
 import { SCHEMA_VERSION } from '../schema.ts'
 import type { Pool } from './database.ts'

@@ -1,4 +1,5 @@
-import type { ActorKind, CallState, CreditKind, ObjectKind, Surface } from '../../kernel/vocabulary.ts'
+import type { ActorKind } from '../../kernel/actor.ts'
+import type { CallState, CreditKind, ObjectKind, Surface } from '../../kernel/vocabulary.ts'
 import { column } from '../columns.ts'
 import { table } from '../table.ts'
 

@@ -1,10 +1,5 @@
-import type {
-  ActorKind,
-  DeliveryStatus,
-  DisabledReason,
-  EventType,
-  WebhookFormat,
-} from '../../kernel/vocabulary.ts'
+import type { ActorKind } from '../../kernel/actor.ts'
+import type { DeliveryStatus, DisabledReason, EventType, WebhookFormat } from '../../kernel/vocabulary.ts'
 import { column } from '../columns.ts'
 import { table } from '../table.ts'
 

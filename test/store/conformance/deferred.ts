@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { NOTHING_USED } from '../../../src/ledger/call-columns.ts'
 import type { Deferral } from '../../../src/ledger/deferred.ts'
 import type { Store } from '../../../src/store/store.ts'

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
+import type { IdempotentResult } from '../../../src/kernel/idempotency.ts'
 import { firstUlid } from '../../../src/kernel/ids.ts'
-import { type IdempotentResult, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import { type NewKey, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { CreditBack } from '../../../src/ledger/account.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
+import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
-import { type Idempotency, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { NewCredit } from '../../../src/ledger/account.ts'
 import { emitted } from './event-fixtures.ts'
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { type KeyQuery, type KeyRecord, keyStatus } from '../../../src/keys/key-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { addKey, closing, digestOf, NOON, newKey, type OpenStoreUnderTest, opening } from './fixtures.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { CREDITED_MAX } from '../../../src/ledger/account.ts'
 import {
   addCredit,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { MEMBER_LIMITS } from '../../../src/keys/person-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { emitted } from './event-fixtures.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Actor } from '../../../src/kernel/vocabulary.ts'
+import type { Actor } from '../../../src/kernel/actor.ts'
 import type { NewPersonKey, PersonRecord, SignIn } from '../../../src/keys/person-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { emitted } from './event-fixtures.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { digestOf, EVERY_ADMIN, NOON, newKey, type OpenStoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'

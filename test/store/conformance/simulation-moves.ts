@@ -1,4 +1,4 @@
-import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { KeyChanges, KeyLimits, KeySuccessor } from '../../../src/keys/key-store.ts'
 import type { BatchFile, NewCredit } from '../../../src/ledger/account.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'

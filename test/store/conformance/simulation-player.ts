@@ -1,4 +1,4 @@
-import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { KeyChanges } from '../../../src/keys/key-store.ts'
 import type { CallClosing } from '../../../src/ledger/call.ts'
 import { closing, opening } from './fixtures.ts'

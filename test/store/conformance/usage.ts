@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { StoreRefused } from '../../../src/kernel/errors.ts'
-import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { UsageBucket, UsageGroup, UsageQuery } from '../../../src/ledger/usage-report.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { runs } from '../../support/scale.ts'
