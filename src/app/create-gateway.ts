@@ -142,19 +142,17 @@ export async function createGateway(opened: Opened) {
     prices,
     outbox,
     deferrals: new Deferrals({
-      ...{
-        store,
-        upstreams,
-        ownUpstreams,
-        outbox,
-        counts,
-        queues,
-        clock,
-        containers,
-        cachedShare,
-        log,
-        names,
-      },
+      store,
+      upstreams,
+      ownUpstreams,
+      outbox,
+      counts,
+      queues,
+      clock,
+      containers,
+      cachedShare,
+      log,
+      names,
       polls: config.deferredPoll,
     }),
     bufferedReplies: new ByteBudget(BUFFERED_REPLIES_BYTES_MAX),
@@ -167,8 +165,16 @@ export async function createGateway(opened: Opened) {
   }
   return {
     /** `configured`: the upstreams of the configuration. `gateway.ownUpstreams` has those of accounts. */
-    ...{ gateway, names, nextUlid, settlements, traces, trustedProxies, configured, isSecure },
-    ...{ isSimulated, reasonNotSimulated },
+    gateway,
+    names,
+    nextUlid,
+    settlements,
+    traces,
+    trustedProxies,
+    configured,
+    isSecure,
+    isSimulated,
+    reasonNotSimulated,
     /** Whether this node can send a call anywhere. */
     async hasUpstream(): Promise<boolean> {
       if (upstreams.messages !== null || upstreams.chat !== null) return true

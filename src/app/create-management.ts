@@ -23,7 +23,10 @@ export async function createManagement(opened: Opened, created: CreatedGateway, 
   await store.setBudgetThresholds(config.budgetThresholdsPercent)
   await store.setBalanceLow(config.balanceLowNanos)
   const webhooks = createWebhookDispatcher({
-    ...{ store, clock, rules, log: surroundings.log },
+    store,
+    clock,
+    rules,
+    log: surroundings.log,
     sealer: webhookSealer,
     dashboardUrl: config.dashboardUrl,
   })
@@ -60,7 +63,11 @@ function metricSources(
 ): Omit<MetricSources, 'eventLoopDelay'> {
   const { store, clock, counts, inFlight, waitingCalls } = gateway
   return {
-    ...{ counts, store, load: store.load, inFlight, waitingCalls },
+    counts,
+    store,
+    load: store.load,
+    inFlight,
+    waitingCalls,
     webhookFailures: () => webhooks.failures,
     connections: (surface) => configured[surface]?.pool.connections ?? null,
     nowMs: () => clock.nowMs(),

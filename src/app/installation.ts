@@ -76,7 +76,9 @@ export async function openStore(config: Config, surroundings: StoreSurroundings,
     if ((await store.getOrCreateSetting('pepper', fingerprint)) !== fingerprint)
       throw wrongPepper('The pepper is not the one that the keys were created with')
     return {
-      ...{ store, clock, digestKey },
+      store,
+      clock,
+      digestKey,
       webhookSealer: createSecretSealer(pepper, 'webhook secrets'),
       upstreamSealer: createSecretSealer(pepper, 'upstream keys'),
       attemptSealer: createSecretSealer(pepper, 'sign-ins that have begun'),

@@ -21,7 +21,12 @@ export async function openSignIn(opened: Opened, created: CreatedGateway): Promi
   const settings = { ...config.signIn, rules: await resolveRules(config.signIn.rules, store, clock) }
   const provider = new IdentityProvider(settings, config.egress, clock)
   const pages = new SignInPages({
-    ...{ settings, provider, store, clock, digestKey, log: surroundings.log },
+    settings,
+    provider,
+    store,
+    clock,
+    digestKey,
+    log: surroundings.log,
     cookieSealer: attemptSealer,
     tokenSealer: refreshTokenSealer,
     nextUlid: created.nextUlid,

@@ -70,10 +70,14 @@ async function createAdminKey({ account, ...options }: CreateOptions): Promise<v
     const { prefix } = readConfig(process.env)
     const secret = mintKey(prefix, 'admin')
     const key = {
-      ...{ id: `adm_${createUlidSource(systemClock)()}`, name, role, accountId },
+      id: `adm_${createUlidSource(systemClock)()}`,
+      name,
+      role,
+      accountId,
       digest: digestKey(secret.reveal()),
       ...shownParts(secret, prefix),
-      ...{ createdAtMs: systemClock.nowMs(), bootstrap: false },
+      createdAtMs: systemClock.nowMs(),
+      bootstrap: false,
     }
     const { id } = await store.createAdminKey(key, COMMAND_LINE)
     process.stderr.write(`Created ${id} (${shownText(name)}). The key is shown only once:\n`)

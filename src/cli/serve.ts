@@ -75,8 +75,13 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
       maintenance
         ? `Tollgate ${VERSION} in maintenance on ${url}: management requests only, no model calls, polls or webhooks.\n`
         : banner({
-            ...{ url, config, firstAdminKey, isTerminal, certificate },
-            ...{ isSimulated: running.isSimulated, reasonNotSimulated: running.reasonNotSimulated },
+            url,
+            config,
+            firstAdminKey,
+            isTerminal,
+            certificate,
+            isSimulated: running.isSimulated,
+            reasonNotSimulated: running.reasonNotSimulated,
           }),
     )
     setTimeout(finishStartup, STARTED_AFTER_MS).unref()

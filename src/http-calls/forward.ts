@@ -137,8 +137,11 @@ function sendUpstream(
 }
 
 const NOT_METERED = {
-  ...{ reader: null, objectReader: null, origin: null },
-  ...{ balanceNanos: null, requestFigures: null },
+  reader: null,
+  objectReader: null,
+  origin: null,
+  balanceNanos: null,
+  requestFigures: null,
 } as const
 
 /** Forwards a CORS preflight. It has no credential and no body and is not a call: nothing is held or recorded. */
@@ -159,7 +162,10 @@ export async function passPreflight(
   const sentMs = clock.monotonicMs()
   const reply = new Reply(exchange, {
     ...NOT_METERED,
-    ...{ bufferJson: false, memory: new ReservedBytes(bufferedReplies, ''), onChunk() {}, onObject: null },
+    bufferJson: false,
+    memory: new ReservedBytes(bufferedReplies, ''),
+    onChunk() {},
+    onObject: null,
     nowMs: () => clock.monotonicMs(),
     upstreamMs: () => Math.round(clock.monotonicMs() - sentMs),
   })

@@ -198,7 +198,14 @@ export function recordRefusal(
   if (refusal.unknownKey !== true) refusedCalls.add({ ...refused, digest: asked.caller.digest })
   observeCall?.({
     ...refused,
-    ...{ keyId: null, endpoint: asked.endpoint, modelServed: null, cut: false, tokens: null, costNanos: 0n },
-    ...{ ms: endedAtMs - unsent.startedAtMs, headers, upstream: null },
+    keyId: null,
+    endpoint: asked.endpoint,
+    modelServed: null,
+    cut: false,
+    tokens: null,
+    costNanos: 0n,
+    ms: endedAtMs - unsent.startedAtMs,
+    headers,
+    upstream: null,
   })
 }

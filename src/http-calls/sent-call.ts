@@ -68,7 +68,13 @@ export class OpenCall<Carried extends CarriedCall = CarriedCall> {
     const { hold, upstream, headers } = this.call
     const { surface, method, path, endpoint, requestId } = hold.ask
     observeCall({
-      ...{ requestId, keyId: hold.terms.keyId, surface, method, path, endpoint, headers },
+      requestId,
+      keyId: hold.terms.keyId,
+      surface,
+      method,
+      path,
+      endpoint,
+      headers,
       modelAsked: recordable(hold.ask.profile.modelAsked, hold.redact),
       modelServed: recordable(bill.modelServed, hold.redact),
       status: bill.status,

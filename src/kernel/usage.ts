@@ -92,20 +92,29 @@ export interface UsagePart {
   readonly promptTokens: number
 }
 
-/** The usage of a call that used nothing. */
-export const NO_USAGE = {
-  parts: [{ model: null, quantities: {}, promptTokens: 0 }] as readonly UsagePart[],
-  modelServed: null as string | null,
+/** What a call used, as upstream states it. */
+export interface Usage {
+  readonly parts: readonly UsagePart[]
+  readonly modelServed: string | null
   /** As upstream reports it: standard, priority, batch, default, flex, scale, ultrafast … */
-  serviceTier: null as string | null,
-  speed: null as string | null,
-  geography: null as string | null,
+  readonly serviceTier: string | null
+  readonly speed: string | null
+  readonly geography: string | null
   /** stop_reason, finish_reason, or the status of a response or batch. */
-  stopReason: null as string | null,
+  readonly stopReason: string | null
   /** Upstream refused before any output. It reports tokens, but charges nothing. */
-  freeRefusal: false as boolean,
+  readonly freeRefusal: boolean
   /** A reported figure was impossible (negative, fractional, too large or decreasing), and was dropped or clamped. */
-  suspect: false as boolean,
+  readonly suspect: boolean
 }
 
-export type Usage = Readonly<typeof NO_USAGE>
+export const NO_USAGE: Usage = {
+  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
+  modelServed: null,
+  serviceTier: null,
+  speed: null,
+  geography: null,
+  stopReason: null,
+  freeRefusal: false,
+  suspect: false,
+}

@@ -7,22 +7,31 @@ import type { Caller } from './credential.ts'
 
 export type Metadata = Readonly<Record<string, string>>
 
-/** A key without limits. Each member is a column of the key's row, or of its budget's row, and a field of the API. */
-export const NO_LIMITS = {
+/** Each member is a column of the key's row, or of its budget's row, and a field of the API. */
+export interface KeyLimits {
   /** Null: no cap. 0: every call is refused. */
-  monthlyBudgetNanos: null as Nanos | null,
-  dailyBudgetNanos: null as Nanos | null,
-  requestsPerMinute: null as number | null,
+  readonly monthlyBudgetNanos: Nanos | null
+  readonly dailyBudgetNanos: Nanos | null
+  readonly requestsPerMinute: number | null
   /** Null: `budgets.mode` applies. */
-  budgetMode: null as BudgetMode | null,
+  readonly budgetMode: BudgetMode | null
   /** Exact names, or patterns that end in `*`. Null: every model. Never empty. */
-  allowedModels: null as readonly string[] | null,
-  logRequests: false as boolean,
-  expiresAtMs: null as number | null,
-  metadata: {} as Metadata,
+  readonly allowedModels: readonly string[] | null
+  readonly logRequests: boolean
+  readonly expiresAtMs: number | null
+  readonly metadata: Metadata
 }
 
-export type KeyLimits = Readonly<typeof NO_LIMITS>
+export const NO_LIMITS: KeyLimits = {
+  monthlyBudgetNanos: null,
+  dailyBudgetNanos: null,
+  requestsPerMinute: null,
+  budgetMode: null,
+  allowedModels: null,
+  logRequests: false,
+  expiresAtMs: null,
+  metadata: {},
+}
 
 export const LIMIT_NAMES = Object.keys(NO_LIMITS) as (keyof KeyLimits)[]
 

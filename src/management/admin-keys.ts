@@ -44,10 +44,14 @@ export const createAdminKey = defineRoute({
     if (isForeign || (accountId !== null && !(await store.hasAccount(accountId)))) return MISSING_ACCOUNT
     const secret = mintKey(servicePrefix, 'admin')
     const key = {
-      ...{ id: `adm_${nextUlid()}`, name, role, accountId },
+      id: `adm_${nextUlid()}`,
+      name,
+      role,
+      accountId,
       digest: digestKey(secret.reveal()),
       ...shownParts(secret, servicePrefix),
-      ...{ createdAtMs: request.atMs, bootstrap: false },
+      createdAtMs: request.atMs,
+      bootstrap: false,
     }
     const record = await store.createAdminKey(key, request.actor)
     return { ...adminKeyObject(record), key: secret.reveal() }

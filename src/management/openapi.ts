@@ -50,7 +50,9 @@ export function openApiDocument(
         admin_key: bearer(`An admin key (\`${servicePrefix}_admin_…\`): acts as its role permits.`),
         api_key: bearer(`An API key (\`${servicePrefix}_live_…\`): sees its own record, usage and calls.`),
         session: {
-          ...{ type: 'apiKey', in: 'cookie', name: SESSION_COOKIE },
+          type: 'apiKey',
+          in: 'cookie',
+          name: SESSION_COOKIE,
           description: 'A dashboard session. It counts only on requests from the gateway’s own pages.',
         },
       },

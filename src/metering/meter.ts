@@ -14,15 +14,20 @@ import { EVENT_BYTES_MAX, type EventCut, type EventSink, SseEvents } from './sse
 export type Stage = 'content' | 'closing' | 'over'
 
 /** What the client has seen of a reply so far. It decides how the call ends if the client leaves now. */
-export const NOTHING_SHOWN = {
-  inputKnown: false as boolean,
+export interface Shown {
+  readonly inputKnown: boolean
   /** Whether tools have run upstream. The model reads their results, and some charge per use. */
-  toolsRan: false as boolean,
-  reasons: false as boolean,
-  objectId: null as string | null,
+  readonly toolsRan: boolean
+  readonly reasons: boolean
+  readonly objectId: string | null
 }
 
-export type Shown = Readonly<typeof NOTHING_SHOWN>
+export const NOTHING_SHOWN: Shown = {
+  inputKnown: false,
+  toolsRan: false,
+  reasons: false,
+  objectId: null,
+}
 
 /** Reads the usage in a reply from views of its chunks. Never throws, and does not retain chunks. */
 export interface Meter {
@@ -47,40 +52,58 @@ export function nothingDelivered() {
   return { text: 0, thinking: 0, tool: 0 }
 }
 
-export const NO_AUDIO = {
-  milliseconds: null as number | null,
+export interface AudioSeen {
+  readonly milliseconds: number | null
   /** The minimum length of the audio: the last timestamp of subtitles. */
-  minimumMilliseconds: 0,
+  readonly minimumMilliseconds: number
   /** Size of the audio in the reply, and its first bytes, which may state the bit rate. */
+  readonly bytes: number
+  readonly head: Buffer
+}
+
+export const NO_AUDIO: AudioSeen = {
+  milliseconds: null,
+  minimumMilliseconds: 0,
   bytes: 0,
   head: Buffer.alloc(0),
 }
 
-export type AudioSeen = Readonly<typeof NO_AUDIO>
-
-export const NOTHING_STATED = {
+export interface Reading {
   /** The usage as upstream states it. A part without a model belongs to the response's own model. */
-  usage: NO_USAGE as Usage,
+  readonly usage: Usage
   /** Whether upstream stated a plausible amount of input. If not, the input is estimated. */
-  inputKnown: false as boolean,
+  readonly inputKnown: boolean
   /** Whether upstream stated a plausible final amount of output. If not, the output is estimated. */
-  outputKnown: false as boolean,
+  readonly outputKnown: boolean
   /** The last amount of output that upstream stated, final or not. It is a lower bound. */
-  outputTokensSeen: 0,
-  error: null as string | null,
+  readonly outputTokensSeen: number
+  readonly error: string | null
   /** Id of the message, completion or response, which a later GET of the object shows too. */
-  objectId: null as string | null,
+  readonly objectId: string | null
   /** Images that a tool has begun. Their tokens appear only in the final usage. */
-  imagesBegun: 0,
-  reasoningTokens: null as number | null,
-  containerIds: [] as readonly string[],
-  audio: null as AudioSeen | null,
+  readonly imagesBegun: number
+  readonly reasoningTokens: number | null
+  readonly containerIds: readonly string[]
+  readonly audio: AudioSeen | null
   /** For a batch: the file with its results, and the endpoint of its requests, if upstream states them. */
-  resultsFile: null as string | null,
-  requestsFor: null as string | null,
+  readonly resultsFile: string | null
+  readonly requestsFor: string | null
 }
 
-export type Reading = Readonly<typeof NOTHING_STATED>
+export const NOTHING_STATED: Reading = {
+  usage: NO_USAGE,
+  inputKnown: false,
+  outputKnown: false,
+  outputTokensSeen: 0,
+  error: null,
+  objectId: null,
+  imagesBegun: 0,
+  reasoningTokens: null,
+  containerIds: [],
+  audio: null,
+  resultsFile: null,
+  requestsFor: null,
+}
 
 export interface Metered extends Reading {
   readonly stage: Stage

@@ -7,20 +7,28 @@ export interface OtherModels {
 }
 
 /** Facts about the items of a body: a conversation's items, a batch's requests. There may be many. */
-export const NO_ITEMS = {
-  models: [] as readonly string[],
+export interface ItemFacts {
+  readonly models: readonly string[]
   /** Why the items may use further models, as a sentence; null if not. */
-  unknown: null as string | null,
-  bringsTools: false as boolean,
-  refersElsewhere: false as boolean,
+  readonly unknown: string | null
+  readonly bringsTools: boolean
+  readonly refersElsewhere: boolean
   /** Some items request compaction of the conversation before them. */
-  compacts: false as boolean,
+  readonly compacts: boolean
   /** Upper bound of all requests of a batch; null if the items are not a batch. */
-  bound: null as Bound | null,
-  ambiguity: null as Ambiguity | null,
+  readonly bound: Bound | null
+  readonly ambiguity: Ambiguity | null
 }
 
-export type ItemFacts = Readonly<typeof NO_ITEMS>
+export const NO_ITEMS: ItemFacts = {
+  models: [],
+  unknown: null,
+  bringsTools: false,
+  refersElsewhere: false,
+  compacts: false,
+  bound: null,
+  ambiguity: null,
+}
 
 export interface Ambiguity {
   readonly detail: string
@@ -29,24 +37,35 @@ export interface Ambiguity {
 }
 
 /** The facts read from a request: from a JSON body, a form, a socket message or a batch line. */
-export const NOT_READ = {
+export interface RequestFacts {
   /** `not_read`: no body, or the endpoint does not need it. `unreadable`: `ambiguity` says why. */
-  kind: 'not_read' as 'not_read' | 'json' | 'form' | 'unreadable',
+  readonly kind: 'not_read' | 'json' | 'form' | 'unreadable'
   /** The parsed members. UNREAD: present but not read. */
-  body: {} as JsonObject,
+  readonly body: JsonObject
   /** All tools of the body, including those in namespaces; null if they cannot be read. */
-  tools: [] as readonly JsonObject[] | null,
-  others: { names: [], unknown: null } as OtherModels,
+  readonly tools: readonly JsonObject[] | null
+  readonly others: OtherModels
   /** Positions of the members and of the closing brace, for injecting `include_usage`. */
-  spans: new Map() as ReadonlyMap<string, Span>,
+  readonly spans: ReadonlyMap<string, Span>
+  readonly objectEnd: number
+  readonly marks: number
+  readonly bytes: number
+  readonly items: ItemFacts
+  readonly ambiguity: Ambiguity | null
+}
+
+export const NOT_READ: RequestFacts = {
+  kind: 'not_read',
+  body: {},
+  tools: [],
+  others: { names: [], unknown: null },
+  spans: new Map(),
   objectEnd: 0,
   marks: 0,
   bytes: 0,
-  items: NO_ITEMS as ItemFacts,
-  ambiguity: null as Ambiguity | null,
+  items: NO_ITEMS,
+  ambiguity: null,
 }
-
-export type RequestFacts = Readonly<typeof NOT_READ>
 
 /** Longer texts are not stored. */
 export const MODEL_NAME_CHARS_MAX = 256

@@ -84,7 +84,11 @@ export async function fetchObject(
 ): Promise<UpstreamAnswer> {
   let meter: Meter | null = null
   const head = await fetchPath({
-    ...{ surface, upstream, path, idleMs: STORED_ANSWER_MS, totalMs: STORED_TOTAL_MS },
+    surface,
+    upstream,
+    path,
+    idleMs: STORED_ANSWER_MS,
+    totalMs: STORED_TOTAL_MS,
     take(contentType) {
       const created = createMeter(reader, contentType)
       meter = created

@@ -13,16 +13,22 @@ import type { Mode } from './price-file.ts'
 export type BoundClass = 'plain' | 'elsewhere' | 'exotic' | 'unknown'
 
 /** The paid tools that a request declares, and how often upstream may use them at most. */
-export const NO_REQUEST_TOOLS = {
+export interface RequestTools {
   /** How often upstream may run tools whose results the model reads. */
+  readonly uses: number
+  readonly webSearches: number
+  readonly fileSearches: number
+  readonly containers: number
+  readonly imageModel: string | null
+}
+
+export const NO_REQUEST_TOOLS: RequestTools = {
   uses: 0,
   webSearches: 0,
   fileSearches: 0,
   containers: 0,
-  imageModel: null as string | null,
+  imageModel: null,
 }
-
-export type RequestTools = Readonly<typeof NO_REQUEST_TOOLS>
 
 /** Everything about a request that decides what it may cost. A surface computes it once. */
 export interface RequestProfile {
@@ -73,22 +79,31 @@ export interface RequestProfile {
 }
 
 /** Work that a stream does not show. It decides how a call is billed and read after its client has left. */
-export const NOTHING_HIDDEN = {
-  makesMedia: false as boolean,
+export interface HiddenWork {
+  readonly makesMedia: boolean
   /** Whether the context is stored upstream or referenced, so that its tokens cannot be estimated from the request. */
-  refersElsewhere: false as boolean,
-  streams: false as boolean,
-  mayReason: false as boolean,
+  readonly refersElsewhere: boolean
+  readonly streams: boolean
+  readonly mayReason: boolean
   /** Whether upstream stores the reply, so that it can be fetched. */
-  stored: false as boolean,
-  background: false as boolean,
+  readonly stored: boolean
+  readonly background: boolean
   /** Whether the body was unreadable, so that nothing about the request is known. */
-  unreadable: false as boolean,
+  readonly unreadable: boolean
   /** Output tokens of one image, by the size and quality that the request asks for. */
-  imageTokens: 0,
+  readonly imageTokens: number
 }
 
-export type HiddenWork = Readonly<typeof NOTHING_HIDDEN>
+export const NOTHING_HIDDEN: HiddenWork = {
+  makesMedia: false,
+  refersElsewhere: false,
+  streams: false,
+  mayReason: false,
+  stored: false,
+  background: false,
+  unreadable: false,
+  imageTokens: 0,
+}
 
 /** The inputs of rating other than usage and prices, as stored with the call. */
 export interface RatingContext {

@@ -91,7 +91,14 @@ export class SignInPages {
     const atMs = clock.nowMs()
     const { role, account: accountId = DEFAULT_ACCOUNT } = rule
     const signIn: SignIn = {
-      ...{ newId: `per_${nextUlid()}`, issuer, subject, email, name, role, accountId, atMs },
+      newId: `per_${nextUlid()}`,
+      issuer,
+      subject,
+      email,
+      name,
+      role,
+      accountId,
+      atMs,
       refreshToken:
         refreshToken === null ? null : tokenSealer.seal(new Secret(refreshToken), `${issuer} ${subject}`),
     }

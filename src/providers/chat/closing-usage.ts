@@ -71,8 +71,11 @@ export function readTranscription(usage: JsonObject, counts: Counts): ReportedTo
 
 const MEMBERS = objectShape({
   ...scalars('type code model duration'),
-  ...{ text: SIZE, delta: SIZE },
-  ...{ usage: VALUE, svg_usage: VALUE, error: VALUE },
+  text: SIZE,
+  delta: SIZE,
+  usage: VALUE,
+  svg_usage: VALUE,
+  error: VALUE,
 })
 
 const LAYOUT: ReplyLayout = { body: MEMBERS, event: MEMBERS }
