@@ -1,4 +1,4 @@
-import { relative } from 'node:path'
+import { basename, relative } from 'node:path'
 import { type Certificate, dayOf } from '../config/read-certificate.ts'
 import type { Config, UpstreamConfig } from '../config/read-config.ts'
 import { formatUsd } from '../kernel/money.ts'
@@ -66,25 +66,39 @@ export function banner(facts: BannerFacts): string {
   } else if (firstAdminKey !== null) {
     lines.push(`  Admin key  in ${dataDir}/admin-key, which only this user can read`)
   }
-  const adminKey = config.adminKey === null ? `$(cat ${dataDir}/admin-key)` : '$TOLLGATE_ADMIN_KEY'
-  const curl = certificate?.isSelfSigned === true ? `curl --cacert ${certificate.file}` : 'curl'
+  lines.push(...firstCall(facts, dataDir))
+  return `${lines.join('\n')}\n`
+}
+
+function firstCall({ url, config, certificate }: BannerFacts, dataDir: string): string[] {
+  const ca = certificate?.isSelfSigned === true ? certificate.file : null
   const surface = config.messages === null && config.chat !== null ? exampleChatCall : exampleMessagesCall
-  lines.push(
+  const key = config.adminKey === null && dataDir !== 'data' ? ` --admin-key-file ${dataDir}/admin-key` : ''
+  const command = commandName()
+  return [
     '',
     'First call, from another terminal in this folder:',
     '',
     `  export TOLLGATE_URL=${url}`,
-    `  export TOLLGATE_KEY=$(${curl} -s $TOLLGATE_URL/v1/keys -H "authorization: Bearer ${adminKey}" \\`,
-    `    -d '{"name":"first","monthly_budget_usd":5}' | node -p 'JSON.parse(require("fs").readFileSync(0)).key')`,
-    ...surface(curl),
+    ...(ca === null ? [] : [`  export NODE_EXTRA_CA_CERTS=${ca}`]),
+    `  ${command} credits add 20 --reason trial${key}`,
+    `  export TOLLGATE_KEY=$(${command} keys create --name first --monthly-budget 5${key})`,
+    ...surface(ca === null ? 'curl' : `curl --cacert ${ca}`),
     '',
     'Your SDK needs two changes, the base URL and the key:',
     '',
     '  new Anthropic({ baseURL: process.env.TOLLGATE_URL, apiKey: process.env.TOLLGATE_KEY })',
     `  new OpenAI({ baseURL: \`\${process.env.TOLLGATE_URL}/v1\`, apiKey: process.env.TOLLGATE_KEY })`,
     '',
-  )
-  return `${lines.join('\n')}\n`
+  ]
+}
+
+/** How another terminal runs this program: as npm or npx ran it, else by its file. */
+function commandName(): string {
+  const { npm_lifecycle_event: script } = process.env
+  if (script === 'start') return 'npm run -s tollgate --'
+  const [, file = 'tollgate'] = process.argv
+  return script === undefined && basename(file) === 'tollgate' ? 'tollgate' : `node ${file}`
 }
 
 function describeUpstream(upstream: UpstreamConfig | null, variable: string): string {

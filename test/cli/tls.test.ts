@@ -48,7 +48,7 @@ test('the banner names the certificate, and its commands make a first call over 
   try {
     const env = { ...process.env, PATH: `${curl.folder}:${process.env['PATH']}` }
     const { stdout } = await execute('sh', ['-c', commands], { cwd: join(tollgate.dataDir, '..'), env })
-    assert.match(stdout, /^HTTP\/1\.1 200 OK\n/)
+    assert.match(stdout, /^HTTP\/1\.1 200 OK\n/m)
   } finally {
     curl.dispose()
   }
