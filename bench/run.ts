@@ -4,7 +4,7 @@ import { chooseSubjects } from './choose-subjects.ts'
 import { chooseCores, moveTo } from './cores.ts'
 import { accountsGroup } from './groups/accounts.ts'
 import type { Group, Plan } from './groups/group.ts'
-import { keysGroup } from './groups/keys.ts'
+import { fewKeysGroup, keysGroup } from './groups/keys.ts'
 import { requestGroups } from './groups/requests.ts'
 import { soakGroup } from './groups/soak.ts'
 import { startGroup } from './groups/start.ts'
@@ -82,7 +82,14 @@ function allGroups(plan: Plan, options: Options): Group[] {
     ...streamGroups(plan),
     ...(plan.tollgates.length === 0
       ? []
-      : [keysGroup(plan), accountsGroup(plan), usageGroup(plan), startGroup(plan), ...storesGroups(plan)]),
+      : [
+          fewKeysGroup(plan),
+          keysGroup(plan),
+          accountsGroup(plan),
+          usageGroup(plan),
+          startGroup(plan),
+          ...storesGroups(plan),
+        ]),
     ...(options.soakMinutes === null ? [] : [soakGroup(plan)]),
   ]
 }

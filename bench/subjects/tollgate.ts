@@ -43,6 +43,10 @@ export function tollgate(parts: TollgateParts): Subject {
 /** A key with a cap, on an account with credit. */
 export async function giveKey(url: string): Promise<string> {
   await manage(url, '/gateway/v1/credits', { amount_usd: CREDIT_USD, reason: 'bench' })
+  return createKey(url)
+}
+
+export async function createKey(url: string): Promise<string> {
   const { key } = await manage(url, '/v1/keys', { name: 'bench', monthly_budget_usd: BUDGET_USD })
   return String(key)
 }
@@ -75,10 +79,8 @@ export function startTollgate(
   port: number,
   env: Readonly<Record<string, string>> = {},
 ): StartedProcess {
-  if (knowsCallsPerKey(root)) {
-    const settings = { limits: { calls_in_flight_per_key: CALLS_PER_KEY } }
-    writeFileSync(join(folder, 'tollgate.json'), JSON.stringify(settings))
-  }
+  const settings = { limits: { calls_in_flight_per_key: CALLS_PER_KEY } }
+  writeFileSync(join(folder, 'tollgate.json'), JSON.stringify(settings))
   return startProcess({
     command: process.execPath,
     args: [...startOptions(root), ...nodeArgs, program, 'serve'],
@@ -98,11 +100,6 @@ export function startTollgate(
       ...env,
     },
   })
-}
-
-/** Revisions without the limit of calls per key refuse its setting, and need none. */
-function knowsCallsPerKey(root: string): boolean {
-  return readFileSync(join(root, 'src/config/read-config.ts'), 'utf8').includes('calls_in_flight_per_key')
 }
 
 /** The options that `npm start` of that revision gives to Node. */
