@@ -64,70 +64,67 @@ export interface EndpointPricing {
 
 type Template = `/v1/${string}`
 
-export type Endpoint = Billing & {
-  readonly surface: Surface
-  readonly method: Method
-  readonly template: Template
+interface EndpointTraits {
   readonly model: ModelLocation
-  readonly reads: BodyReading
+  /** Whether the call shows or changes objects that are stored under the shared account. */
   readonly stateful: boolean
+  /** The reader of an object of an earlier call, which the reply returns. */
   readonly shows?: UsageReader
   /** The kind of object that states the cost later. A `deferred` endpoint without it never states its cost. */
   readonly makes?: ObjectKind
 }
 
-const BILLING_BY_NAME: Readonly<Record<string, readonly [Endpoint['billing'], stateful: boolean]>> = {
-  free: ['free', false],
-  /** Free, but shows or changes objects of the shared upstream account. */
-  stored: ['free', true],
-  metered: ['metered', false],
-  /** The job, run or session that is charged later is itself a stored object. */
-  deferred: ['deferred', true],
-  unmeterable: ['unmeterable', false],
-  /** A credential of the shared account can reach its objects, so this is always stateful. */
-  minting: ['mints_credential', true],
+type EndpointTerms = Billing & EndpointTraits & { readonly template: Template; readonly reads: BodyReading }
+
+export type Endpoint = EndpointTerms & { readonly surface: Surface; readonly method: Method }
+
+/** A row of a surface's table (`messages/endpoints.ts`, `chat/endpoints.ts`): an endpoint for each method. */
+export type EndpointRow = EndpointTerms & { readonly methods: readonly Method[] }
+
+type Methods = Method | readonly Method[]
+type Traits = Partial<EndpointTraits>
+
+function row<B extends Billing>(billing: B, methods: Methods, template: Template, traits: Traits) {
+  const { model = 'none', stateful = false, ...rest } = traits
+  const reads = BODY_BY_MODEL_LOCATION[model]
+  return { ...billing, ...rest, methods: [methods].flat(), template, model, reads, stateful }
 }
 
-/**
- * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods,
- * the template, the billing and, where it applies: the location of the model, `stored` for a call on an object
- * that is stored under the shared account, `makes:<kind>` for a reply with an object whose cost comes later,
- * `shows:<reader>` for a reply that returns an object of an earlier call. A metered row also has the modes of the models
- * that can serve it (`modes:<mode>,…`) and, where they apply, `search_fee`, `unstated_tier` and `input_tokens:<maximum>`
- * (see EndpointPricing). Rows that begin with `#` are comments.
- */
-export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
-  return table.filter((row) => row !== '' && !row.startsWith('#')).flatMap((row) => readRow(surface, row))
+export function free(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+  return row({ billing: 'free' }, methods, template, traits)
 }
 
-function readRow(surface: Surface, row: string): Endpoint[] {
-  const cells = row.split(' ')
-  const templateAt = cells.findIndex((cell) => cell.startsWith('/v1/'))
-  const [template, billingName = '', ...flags] = cells.slice(templateAt)
-  const fields: Record<string, unknown> = { model: 'none' }
-  if (billingName === 'metered')
-    Object.assign(fields, {
-      usage: flags.shift(),
-      modes: [],
-      hasSearchFee: false,
-      statesTier: true,
-      inputTokensMax: null,
-    })
-  for (const cell of flags) {
-    const [name = '', value] = cell.split(':')
-    if (Object.hasOwn(BODY_BY_MODEL_LOCATION, cell)) fields['model'] = cell
-    else if (name === 'shows' || name === 'makes') fields[name] = value
-    else if (name === 'modes') fields['modes'] = value?.split(',')
-    else if (name === 'input_tokens') fields['inputTokensMax'] = Number(value)
-    else if (cell === 'search_fee') fields['hasSearchFee'] = true
-    else if (cell === 'unstated_tier') fields['statesTier'] = false
-    else if (cell !== 'stored') fields['invalid'] = cell
-  }
-  const billing = BILLING_BY_NAME[billingName]
-  if (templateAt < 1 || billing === undefined || 'invalid' in fields)
-    throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
-  fields['billing'] = billing[0]
-  fields['stateful'] = billing[1] || flags.includes('stored')
-  fields['reads'] = BODY_BY_MODEL_LOCATION[fields['model'] as ModelLocation]
-  return cells.slice(0, templateAt).map((method) => ({ surface, method, template, ...fields }) as Endpoint)
+/** Free, but shows or changes objects of the shared upstream account. */
+export function stored(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+  return row({ billing: 'free' }, methods, template, { ...traits, stateful: true })
+}
+
+export function metered(
+  methods: Methods,
+  template: Template,
+  usage: UsageReader,
+  {
+    modes = [],
+    hasSearchFee = false,
+    statesTier = true,
+    inputTokensMax = null,
+    ...traits
+  }: Traits & Partial<EndpointPricing>,
+): EndpointRow {
+  const pricing = { modes, hasSearchFee, statesTier, inputTokensMax }
+  return row({ billing: 'metered', usage, ...pricing }, methods, template, traits)
+}
+
+/** The job, run or session that is charged later is itself a stored object. */
+export function deferred(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+  return row({ billing: 'deferred' }, methods, template, { ...traits, stateful: true })
+}
+
+export function unmeterable(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+  return row({ billing: 'unmeterable' }, methods, template, traits)
+}
+
+/** A credential of the shared account can reach its objects, so this is always stateful. */
+export function minting(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+  return row({ billing: 'mints_credential' }, methods, template, { ...traits, stateful: true })
 }

@@ -1,25 +1,31 @@
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import { type Endpoint, readEndpoints } from './endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
 import { SURFACES } from './surfaces.ts'
 
 /** The endpoints of one template by method. A Map, because clients choose the method name. */
-type Methods = Map<string, Endpoint>
+type ByMethod = Map<string, Endpoint>
 
-interface Template {
+interface Pattern {
   readonly segments: readonly (string | null)[]
-  readonly methods: Methods
+  readonly methods: ByMethod
 }
 
 interface EndpointIndex {
   /** Templates without parameters, which include all inference, found without splitting the path. */
-  readonly fixed: ReadonlyMap<string, Methods>
-  readonly templates: readonly Template[]
+  readonly fixed: ReadonlyMap<string, ByMethod>
+  readonly templates: readonly Pattern[]
   readonly endpoints: readonly Endpoint[]
 }
 
 const indexes = Object.fromEntries(
-  SURFACE_NAMES.map((surface) => [surface, buildIndex(readEndpoints(surface, SURFACES[surface].endpoints))]),
+  SURFACE_NAMES.map((surface) => [surface, buildIndex(endpointsOf(surface))]),
 ) as Readonly<Record<Surface, EndpointIndex>>
+
+function endpointsOf(surface: Surface): Endpoint[] {
+  return SURFACES[surface].endpoints.flatMap(({ methods, ...terms }) =>
+    methods.map((method) => ({ ...terms, surface, method })),
+  )
+}
 
 const surfacesOfFixed = new Map<string, readonly Surface[]>()
 for (const { fixed } of Object.values(indexes)) {
@@ -61,14 +67,14 @@ function computeSurfaces(path: string): readonly Surface[] {
  * thread id. Nor is `/v1/threads/RUNS` or `/v1/threads/thread_1%2fruns`: a server that ignores case or decodes the path
  * would start a paid run. Otherwise a parameter may contain anything.
  */
-function findMethods(index: EndpointIndex, path: string): Methods | null {
+function findMethods(index: EndpointIndex, path: string): ByMethod | null {
   const found = matchTemplate(index, path)
   if (found === null || !/[%A-Z]/.test(path)) return found
   const folded = matchTemplate(index, foldPath(path))
   return folded === null || folded === found ? found : null
 }
 
-function matchTemplate({ templates }: EndpointIndex, path: string): Methods | null {
+function matchTemplate({ templates }: EndpointIndex, path: string): ByMethod | null {
   const [root, ...segments] = path.split('/')
   if (root !== '' || segments.includes('')) return null
   let matches = templates
@@ -99,8 +105,8 @@ export function endpointsAt(path: string): readonly Endpoint[] {
 }
 
 function buildIndex(endpoints: readonly Endpoint[]): EndpointIndex {
-  const byPattern = new Map<string, Template>()
-  const fixed = new Map<string, Methods>()
+  const byPattern = new Map<string, Pattern>()
+  const fixed = new Map<string, ByMethod>()
   for (const endpoint of endpoints) {
     const pattern = endpoint.template.replaceAll(/\{[^}]*\}/g, '{}')
     const segments = pattern.split('/').slice(1)

@@ -3,12 +3,12 @@ import type { Surface } from '../kernel/vocabulary.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
 import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
-import type { UsageReader } from './endpoint.ts'
+import type { EndpointRow, UsageReader } from './endpoint.ts'
 
 /** Everything specific to one API. Each has a folder next to this file. */
 export interface SurfaceSpec {
   readonly name: Surface
-  readonly endpoints: readonly string[]
+  readonly endpoints: readonly EndpointRow[]
   /** Headers that only this surface's clients send. They decide if the path does not. */
   readonly clientHeaders: readonly string[]
   readonly upstream: UpstreamSpec

@@ -7,7 +7,7 @@ import type { SurfaceSpec } from '../surface.ts'
 import { SpeechMeter, TranscriptMeter } from './audio.ts'
 import { ClosingUsageReader } from './closing-usage.ts'
 import { ChatReader } from './completions.ts'
-import endpoints from './endpoints.json' with { type: 'json' }
+import { endpoints } from './endpoints.ts'
 import { ResponsesReader } from './responses.ts'
 
 const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {

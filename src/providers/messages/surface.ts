@@ -3,7 +3,7 @@ import type { RequestFacts } from '../../metering/request-facts.ts'
 import { BatchReader } from '../reading.ts'
 import { isGiven } from '../request-members.ts'
 import type { SurfaceSpec } from '../surface.ts'
-import endpoints from './endpoints.json' with { type: 'json' }
+import { endpoints } from './endpoints.ts'
 import { MessagesReader } from './reader.ts'
 
 const ERROR_TYPES: Readonly<Record<number, string>> = {
