@@ -18,6 +18,46 @@ export interface BodyTimes {
   readonly bytesPerSecondMin: number
 }
 
+class BodyPace {
+  readonly #times: BodyTimes
+  #periodSinceMs: number
+  #silentSinceMs: number
+  #bytesInPeriod = 0
+  #bytesAtLastCheck = 0
+
+  constructor(times: BodyTimes, nowMs: number) {
+    this.#times = times
+    this.#periodSinceMs = nowMs
+    this.#silentSinceMs = nowMs
+  }
+
+  arrived(bytes: number): void {
+    this.#bytesInPeriod += bytes
+  }
+
+  pausedFor(ms: number): void {
+    this.#periodSinceMs += ms
+    this.#silentSinceMs += ms
+  }
+
+  /** The message for a client that is too slow; null if it is not. */
+  check(nowMs: number): string | null {
+    const { idleTimeoutMs, bytesPerSecondMin } = this.#times
+    const tookMs = nowMs - this.#periodSinceMs
+    const bytes = this.#bytesInPeriod
+    if (bytes !== this.#bytesAtLastCheck) this.#silentSinceMs = nowMs
+    this.#bytesAtLastCheck = bytes
+    if (nowMs - this.#silentSinceMs >= idleTimeoutMs)
+      return `No byte of the request body arrived for ${Math.round(idleTimeoutMs / 1_000)} s. Retry.`
+    if (tookMs < idleTimeoutMs) return null
+    this.#periodSinceMs = nowMs
+    this.#bytesInPeriod = 0
+    this.#bytesAtLastCheck = 0
+    if (bytes * 1_000 >= bytesPerSecondMin * tookMs) return null
+    return `The request body arrives too slowly: less than ${bytesPerSecondMin} bytes a second. Retry on a faster connection.`
+  }
+}
+
 export interface RequestSource {
   readonly remoteAddress: string
   readonly isEncrypted: boolean
@@ -42,11 +82,7 @@ export class IncomingRequest {
   #waiting: ChunkList | null = null
   #passedChunks = 0
   #waitingBytes = 0
-  #times: BodyTimes | null = null
-  #periodSinceMs = 0
-  #bytesInPeriod = 0
-  #bytesAtLastCheck = 0
-  #silentSinceMs = 0
+  #pace: BodyPace | null = null
   #discardUntilMs = Infinity
 
   constructor(head: MessageHead, source: RequestSource) {
@@ -66,11 +102,7 @@ export class IncomingRequest {
   /** Passes the body to the receiver. Bytes that have already arrived are passed before this returns. */
   receive(receiver: BodyReceiver, times: BodyTimes | null = null): void {
     this.#receiver = receiver
-    this.#times = times
-    if (times !== null) {
-      this.#silentSinceMs = this.source.monotonicMs()
-      this.#beginPeriod(this.#silentSinceMs)
-    }
+    this.#pace = times && new BodyPace(times, this.source.monotonicMs())
     this.#paused = false
     this.#flow()
   }
@@ -87,9 +119,7 @@ export class IncomingRequest {
   resume(): void {
     if (!this.#paused) return
     // The client could not send while we did not read, so this time does not count.
-    const pausedMs = this.source.monotonicMs() - this.#pausedMs
-    this.#periodSinceMs += pausedMs
-    this.#silentSinceMs += pausedMs
+    this.#pace?.pausedFor(this.source.monotonicMs() - this.#pausedMs)
     this.#paused = false
     this.#flow()
   }
@@ -105,28 +135,13 @@ export class IncomingRequest {
 
   checkTimeouts(nowMs: number): void {
     if (nowMs >= this.#discardUntilMs) this.source.destroy()
-    if (this.#times === null || this.#receiver === null || this.#paused) return
-    const { idleTimeoutMs, bytesPerSecondMin } = this.#times
-    const tookMs = nowMs - this.#periodSinceMs
-    const bytes = this.#bytesInPeriod
-    if (bytes !== this.#bytesAtLastCheck) this.#silentSinceMs = nowMs
-    this.#bytesAtLastCheck = bytes
-    if (nowMs - this.#silentSinceMs >= idleTimeoutMs) {
-      this.#receiver.broken(
-        `No byte of the request body arrived for ${Math.round(idleTimeoutMs / 1_000)} s. Retry.`,
-      )
-      return
-    }
-    if (tookMs < idleTimeoutMs) return
-    this.#beginPeriod(nowMs)
-    if (bytes * 1_000 < bytesPerSecondMin * tookMs)
-      this.#receiver.broken(
-        `The request body arrives too slowly: less than ${bytesPerSecondMin} bytes a second. Retry on a faster connection.`,
-      )
+    if (this.#pace === null || this.#receiver === null || this.#paused) return
+    const tooSlow = this.#pace.check(nowMs)
+    if (tooSlow !== null) this.#receiver.broken(tooSlow)
   }
 
   arrived(chunk: Buffer): void {
-    this.#bytesInPeriod += chunk.length
+    this.#pace?.arrived(chunk.length)
     if (this.#receiver !== null && !this.#paused && this.#waiting === null) {
       if (!this.#receiver.data(chunk)) this.pause()
       return
@@ -171,12 +186,6 @@ export class IncomingRequest {
   #stop(): void {
     if (!this.#paused) this.#pausedMs = this.source.monotonicMs()
     this.#paused = true
-  }
-
-  #beginPeriod(nowMs: number): void {
-    this.#periodSinceMs = nowMs
-    this.#bytesInPeriod = 0
-    this.#bytesAtLastCheck = 0
   }
 }
 

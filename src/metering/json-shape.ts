@@ -1,3 +1,5 @@
+import type { MarkTable } from './mark-table.ts'
+
 /** Marks a name that the gateway does not read, but that some servers may treat as a name that it reads. */
 export const AMBIGUOUS: unique symbol = Symbol('ambiguous')
 
@@ -132,7 +134,7 @@ export type Skimmed =
       /** Names that are read and given more than once. `value` has the first; parsers differ on which counts. */
       readonly duplicates: readonly string[]
       readonly nestedDuplicates: readonly string[]
-      /** The marks of all strings at any depth, escaped or not: bits of json-tokens.ts. */
+      /** The marks of all strings at any depth, escaped or not: bits of the `MarkTable`. */
       readonly marks: number
       readonly bytes: number
       readonly overflow: boolean
@@ -145,6 +147,13 @@ export interface SkimmedElement {
   readonly value: unknown
   readonly bytes: number
   readonly marks: number
+}
+
+export interface SkimOptions {
+  /** Receives the elements of an `eachShape`. */
+  readonly onElement?: (element: SkimmedElement) => void
+  readonly depthMax?: number | undefined
+  readonly marks?: MarkTable
 }
 
 export const SKIM_LIMITS = {

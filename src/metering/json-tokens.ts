@@ -88,51 +88,6 @@ export class TextPart {
   }
 }
 
-/** Strings whose presence in a body matters. They are bits, so one number collects the marks of a whole body. */
-export const MARKS = {
-  /** Content whose tokens cannot be estimated from the bytes of the body: references, pages, pixels, seconds. */
-  elsewhere: 1,
-  tool: 2,
-  /** A body with both marks may refer to the audio of an earlier answer by its id. */
-  audio: 4,
-  id: 8,
-} as const
-
-/** Member names, or values of `type`. */
-const STRINGS: readonly { readonly bytes: Buffer; readonly bit: number }[] = [
-  ...['file_id', 'url', 'container', 'mcp_servers', 'base64', 'file_data', 'input_audio'].map((text) => ({
-    bytes: Buffer.from(text),
-    bit: MARKS.elsewhere,
-  })),
-  { bytes: Buffer.from('tool_definition'), bit: MARKS.tool },
-  { bytes: Buffer.from('audio'), bit: MARKS.audio },
-  { bytes: Buffer.from('id'), bit: MARKS.id },
-]
-/** A name with this ending, such as `image_url`, also marks content elsewhere. */
-const ENDING = Buffer.from('_url')
-
-/** The longest mark: a name that ends in `_url`, or a mark with all letters escaped. */
-export const MARK_BYTES_MAX = 96
-
-/** 1 for every byte with which a mark can end. Most strings need only this check. */
-const MARK_ENDS = new Uint8Array(256)
-for (const { bytes } of [...STRINGS, { bytes: ENDING }]) MARK_ENDS[bytes[bytes.length - 1] ?? 0] = 1
-
-/** The mark of the string between `from` and `to`; 0 for nearly every string. */
-export function markOf(chunk: Uint8Array, from: number, to: number): number {
-  if (to - from > MARK_BYTES_MAX || MARK_ENDS[chunk[to - 1] as number] === 0) return 0
-  for (const { bytes, bit } of STRINGS)
-    if (bytes.length === to - from && endsWith(chunk, from, to, bytes)) return bit
-  return endsWith(chunk, from, to, ENDING) ? MARKS.elsewhere : 0
-}
-
-function endsWith(chunk: Uint8Array, from: number, to: number, end: Uint8Array): boolean {
-  const start = to - end.length
-  if (start < from) return false
-  for (let i = 0; i < end.length; i++) if (chunk[start + i] !== end[i]) return false
-  return true
-}
-
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 /** A name of letters and digits, which no encoder escapes. */
 const WORD = /^\w+$/

@@ -161,7 +161,7 @@ export class ReplyJson {
     if (this.#skim === null && this.#bytes <= HELD_BYTES_MAX) this.#pieces.push(Buffer.from(piece))
     else {
       if (this.#skim === null) {
-        this.#skim = new JsonSkim(this.#shape, null, SKIM_LIMITS.replyDepthMax)
+        this.#skim = new JsonSkim(this.#shape, { depthMax: SKIM_LIMITS.replyDepthMax })
         for (const held of this.#pieces) this.#skim.write(held)
         this.#pieces = []
       }

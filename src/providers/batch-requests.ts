@@ -22,6 +22,7 @@ import {
 import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityAtEndpoint, findAmbiguity } from './ambiguity.ts'
 import { JsonLines } from './batch-results.ts'
+import { CONTENT_MARKS } from './content-marks.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { isFileId, ModelNames, readModels } from './named-models.ts'
@@ -123,7 +124,7 @@ export class BatchFileScanner {
     const boundary = isPlain ? boundaryOf(contentType) : null
     this.#entries = entries
     this.#lines = new JsonLines(
-      () => new JsonSkim(LINE, (item) => this.#items.take(item)),
+      () => new JsonSkim(LINE, { onElement: (item) => this.#items.take(item), marks: CONTENT_MARKS }),
       (line) => this.#endLine(line.end()),
     )
     const sink: PartSink = {

@@ -72,6 +72,8 @@ interface EndpointTraits {
   readonly shows?: UsageReader
   /** The kind of object that states the cost later. A `deferred` endpoint without it never states its cost. */
   readonly makes?: ObjectKind
+  /** The protocol of a socket whose turns are metered. */
+  readonly socket?: 'responses' | 'realtime'
 }
 
 type EndpointTerms = Billing & EndpointTraits & { readonly template: Template; readonly reads: BodyReading }

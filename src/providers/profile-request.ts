@@ -1,6 +1,5 @@
 import type { Surface } from '../kernel/vocabulary.ts'
 import { isObject, type JsonObject, UNREAD } from '../metering/json-shape.ts'
-import { MARKS } from '../metering/json-tokens.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import {
   type BoundClass,
@@ -10,6 +9,7 @@ import {
 } from '../pricing/request-profile.ts'
 import { spokenCharacters } from './chat/audio.ts'
 import { imageTokens } from './chat/images.ts'
+import { MARKS } from './content-marks.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
 import { asksForSvg } from './named-models.ts'
 import {

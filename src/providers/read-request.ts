@@ -18,6 +18,7 @@ import { boundaryOf, FOREIGN_CHARSET, MultipartScanner } from '../metering/multi
 import { ReadingPace } from '../metering/reading-pace.ts'
 import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguousInnerName, findAmbiguity, unreadableFacts } from './ambiguity.ts'
+import { CONTENT_MARKS } from './content-marks.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ModelNames, otherModels, readToolModels } from './named-models.ts'
 import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
@@ -127,7 +128,11 @@ export class RequestReader {
     this.#ambiguity = whyAmbiguous(head)
     if (this.#unreadable !== null) this.#scanner = null
     else if (boundary !== null) this.#scanner = new MultipartScanner(boundary, FIELDS)
-    else this.#scanner = new JsonSkim(shapeOf(endpoint), (element) => watch.take(element))
+    else
+      this.#scanner = new JsonSkim(shapeOf(endpoint), {
+        onElement: (element) => watch.take(element),
+        marks: CONTENT_MARKS,
+      })
     this.#decoder = coding === 'identity' || coding === 'unknown' ? null : this.#decode(coding)
   }
 

@@ -53,9 +53,11 @@ const MESSAGE = objectShape({
 /** Reads the parts of a message that matter for admission. The rest, mostly audio, is skipped. */
 export async function sessionMessage(text: Buffer, pace: ReadingPace): Promise<SessionMessage> {
   let contentBytes = 0
-  const skim = new JsonSkim(MESSAGE, ({ value }) => {
-    const { audio, image_url: image } = asObject(value)
-    contentBytes += bytesWritten(audio) + bytesWritten(image)
+  const skim = new JsonSkim(MESSAGE, {
+    onElement({ value }) {
+      const { audio, image_url: image } = asObject(value)
+      contentBytes += bytesWritten(audio) + bytesWritten(image)
+    },
   })
   await pace.readInPieces(text, (piece) => pace.read(() => skim.write(piece)))
   return readMessage(skim, contentBytes)

@@ -26,8 +26,8 @@ import { TurnAdmission } from './turn-admission.ts'
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
   const endpoint = findEndpoint(surface, 'WS', path)
   if (endpoint === null) return null
-  if (endpoint.template === '/v1/responses') return { ...endpoint, billing: 'free', model: 'none' }
-  const isMetered = endpoint.template === '/v1/realtime' && modelInQuery(query) !== null
+  if (endpoint.socket === 'responses') return { ...endpoint, billing: 'free', model: 'none' }
+  const isMetered = endpoint.socket === 'realtime' && modelInQuery(query) !== null
   return isMetered
     ? { ...endpoint, billing: 'free', model: 'query' }
     : { ...endpoint, billing: 'unmeterable', model: 'none' }
@@ -36,7 +36,7 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
 export function turnsOf(handshake: Handshake, gateway: Gateway): SocketTurns {
   const model = modelInQuery(handshake.target.query)
   const protocol =
-    handshake.endpoint?.template === '/v1/realtime' && model !== null
+    handshake.endpoint?.socket === 'realtime' && model !== null
       ? new RealtimeProtocol(gateway, model, handshake.share.pace)
       : new ResponsesProtocol(handshake, gateway)
   const admission = new TurnAdmission(handshake, gateway)
@@ -92,7 +92,7 @@ function errorEvent(
 ): string {
   const clean = redactRefusal(refusal, exchange.names.redact)
   const { error } = JSON.parse(shapeError(surface, clean, requestId).body.toString()) as { error: object }
-  const isRealtime = endpoint?.template === '/v1/realtime'
+  const isRealtime = endpoint?.socket === 'realtime'
   return JSON.stringify({
     type: 'error',
     status: statusOf(surface, refusal.code),

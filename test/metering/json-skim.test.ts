@@ -86,7 +86,7 @@ interface Outcome {
 
 function skimAll(bytes: Uint8Array, sizes: readonly number[] | null, shape = SHAPE): Outcome {
   const elements: SkimmedElement[] = []
-  const skim = new JsonSkim(shape, (element) => elements.push(element))
+  const skim = new JsonSkim(shape, { onElement: (element) => elements.push(element) })
   return { skimmed: inPieces(skim, bytes, sizes ?? [Math.max(1, bytes.length)]), elements }
 }
 
@@ -251,7 +251,7 @@ test('the work per byte has a constant bound, for any bytes', () => {
     ] as const) {
       const shape = objectShape({ tools: VALUE, input: eachShape(objectShape({ type: SCALAR })) })
       const body = Buffer.from(`{"${place}":[${part.repeat(Math.min(count, 400_000 / part.length))}0]}`)
-      const skim = new JsonSkim(shape, () => {})
+      const skim = new JsonSkim(shape, { onElement: () => {} })
       for (let at = 0; at < body.length; at += 16_384) skim.write(body.subarray(at, at + 16_384))
       const skimmed = skim.end()
       assert.ok(skimmed.kind === 'object' || skimmed.reason === 'ambiguous_name', part)

@@ -67,7 +67,7 @@ function repeated(files: readonly SourceFile[], pattern: RegExp): Measured[] {
 }
 
 const PROVIDER_WORD =
-  /(?:===|!==|case|startsWith\(|endsWith\(|includes\(|test\() *['"`](?:\/v1\/(?!keys|usage)|(?:gpt|claude|o\d)-|messages'|chat'|responses')/
+  /(?:===|!==|case|startsWith\(|endsWith\(|includes\(|test\() *['"`](?:\/v1\/(?!keys|usage)|(?:gpt|claude|o\d)-|messages'|chat')/
 
 /** Tests of a provider's paths, models or surface, which belong in `providers`. */
 export function testsOfProviderWords(files: readonly SourceFile[]): Measured[] {

@@ -12,7 +12,11 @@ export const endpoints: readonly EndpointRow[] = [
 
   metered('POST', '/v1/responses', 'responses', { model: 'json', modes: ['chat', 'responses'] }),
   // One socket carries many responses, each naming its model in its own `response.create`.
-  metered('WS', '/v1/responses', 'responses', { model: 'elsewhere', modes: ['chat', 'responses'] }),
+  metered('WS', '/v1/responses', 'responses', {
+    socket: 'responses',
+    model: 'elsewhere',
+    modes: ['chat', 'responses'],
+  }),
   metered('POST', '/v1/responses/compact', 'compaction', {
     model: 'json',
     modes: ['chat', 'responses'],
@@ -62,7 +66,11 @@ export const endpoints: readonly EndpointRow[] = [
   free('POST', '/v1/content_provenance_checks'),
 
   // Metered with `?model=` alone; with `?call_id=` or `?intent=transcription` an unmetered socket.
-  metered('WS', '/v1/realtime', 'realtime', { model: 'query', modes: ['realtime', 'audio_transcription'] }),
+  metered('WS', '/v1/realtime', 'realtime', {
+    socket: 'realtime',
+    model: 'query',
+    modes: ['realtime', 'audio_transcription'],
+  }),
   // Sets up WebRTC; the media and its cost flow outside the gateway. The form's `session` part names the model.
   unmeterable('POST', '/v1/realtime/calls', { model: 'elsewhere' }),
   // Answering starts the paid session, and its transcription is paid at a model of its own; ending, moving or declining a call costs nothing.

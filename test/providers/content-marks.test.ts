@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { objectShape, UNMARKED_VALUE, VALUE } from '../../src/metering/json-shape.ts'
 import { JsonSkim } from '../../src/metering/json-skim.ts'
-import { MARKS } from '../../src/metering/json-tokens.ts'
+import { CONTENT_MARKS, MARKS } from '../../src/providers/content-marks.ts'
 import { test } from '../support/suite.ts'
 
 const ELSEWHERE = [
@@ -19,7 +19,7 @@ const BITS: ReadonlyMap<string, number> = new Map([
 const SHAPE = objectShape({ model: VALUE, tools: UNMARKED_VALUE })
 
 function marksOf(text: string, pieceBytes: number): number {
-  const scanner = new JsonSkim(SHAPE)
+  const scanner = new JsonSkim(SHAPE, { marks: CONTENT_MARKS })
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += pieceBytes) scanner.write(bytes.subarray(at, at + pieceBytes))
   const scan = scanner.end()
@@ -72,7 +72,7 @@ test('a chunk may be overwritten after it was scanned', () => {
     ['{"a":"file_', 'id"}'],
     [`{"a":"${'x'.repeat(20)}_u`, 'rl"}'],
   ] as const) {
-    const scanner = new JsonSkim(SHAPE)
+    const scanner = new JsonSkim(SHAPE, { marks: CONTENT_MARKS })
     const chunk = Buffer.from(first)
     scanner.write(chunk)
     chunk.fill('!')
