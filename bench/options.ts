@@ -19,6 +19,9 @@ bench/results, which git ignores. A whole run takes an hour; nothing else should
   --quick              everything once with reduced sizes, in some two minutes: shows that it works, not how fast it is
   --soak <minutes>     also a long run that watches memory; alone with --only soak (then 10 minutes unless given)
   --compare <rev>      Tollgate of that revision against Tollgate as it stands here; others only if named
+  --abba <workload>    two warm subjects in short alternating rounds until the ratio is known to 3 %, such as
+                       --abba 2kB-32 --subjects pipe,tollgate, with the processor time of each thread
+  --profile <workload> the processor time of Tollgate per request, by thread and folder of src
   --out <folder>       where the results go (bench/results; for a quick run bench/results/quick)
   --list               the names of the workloads, and nothing else
   --help               this
@@ -42,6 +45,9 @@ export interface Options {
   /** Null: no soak. */
   readonly soakMinutes: number | null
   readonly compare: string | null
+  /** One workload of requests, instead of the groups. */
+  readonly abba: string | null
+  readonly profile: string | null
   readonly out: string
   readonly list: boolean
   readonly help: boolean
@@ -65,6 +71,8 @@ export function readOptions(args: readonly string[]): Options {
     quick,
     soakMinutes: soaks ? number('soak', values.soak, quick ? 0.5 : 10, 0.1) : null,
     compare: values.compare ?? null,
+    abba: values.abba ?? null,
+    profile: values.profile ?? null,
     out: resolve(values.out ?? fileURLToPath(new URL(quick ? 'results/quick' : 'results', import.meta.url))),
     list: values.list,
     help: values.help,
@@ -84,6 +92,8 @@ function parse(args: readonly string[]) {
         quick: { type: 'boolean', default: false },
         soak: { type: 'string' },
         compare: { type: 'string' },
+        abba: { type: 'string' },
+        profile: { type: 'string' },
         out: { type: 'string' },
         list: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** The kernel's figures of processes: the time they computed, with all their threads, and their memory. */
 
@@ -15,14 +15,20 @@ function readTicksPerSecond(): number {
 
 /** The seconds of processor time that these processes have used, in user space and in the kernel. */
 export function cpuSeconds(pids: readonly number[]): number {
-  let ticks = 0
-  for (const pid of pids) {
-    const text = readProc(pid, 'stat')
-    // The name stands in parentheses and may hold anything; the fields are counted from behind it.
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-    ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
-  }
-  return ticks / ticksPerSecond
+  return pids.reduce((sum, pid) => sum + secondsIn(pid, 'stat'), 0)
+}
+
+/** The same for each thread of one process, by the thread's id. The main thread has the id of the process. */
+export function threadSeconds(pid: number): Map<number, number> {
+  const threads = readdirSync(`/proc/${pid}/task`).map(Number)
+  return new Map(threads.map((thread) => [thread, secondsIn(pid, `task/${thread}/stat`)]))
+}
+
+function secondsIn(pid: number, file: string): number {
+  const text = readProc(pid, file)
+  // The name stands in parentheses and may hold anything; the fields are counted from behind it.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / ticksPerSecond
 }
 
 /** The bytes of memory of these processes; shared memory counts once. */

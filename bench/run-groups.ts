@@ -1,4 +1,4 @@
-import type { Case, Group, Sample } from './groups/group.ts'
+import type { Case, Group } from './groups/group.ts'
 import type { Figures } from './job.ts'
 import { columnsFor, shownNumber } from './report/columns.ts'
 import type { Measurement, Results } from './report/results.ts'
@@ -65,10 +65,8 @@ async function attempt(work: () => Promise<void>): Promise<string | null> {
 }
 
 async function measure(one: Case, round: number): Promise<Measurement> {
-  const samples: Sample[] = []
-  const figures = await one.run((sample) => samples.push(sample))
   const { workload, subject } = one
-  return { workload, subject, round, figures, ...(samples.length === 0 ? {} : { samples }) }
+  return { workload, subject, round, figures: await one.run() }
 }
 
 function shortly(figures: Figures): string {

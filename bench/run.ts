@@ -13,9 +13,11 @@ import { streamGroups } from './groups/streams.ts'
 import { usageGroup } from './groups/usage.ts'
 import { describeMachine, revisionHere, root } from './machine.ts'
 import { HELP, type Options, OptionsError, readOptions } from './options.ts'
+import { profileRooms } from './profile.ts'
 import type { Results } from './report/results.ts'
 import { judgeTargets } from './report/targets.ts'
 import { writeReport } from './report/write-report.ts'
+import { runAbba } from './run-abba.ts'
 import { runGroups } from './run-groups.ts'
 import { installUndo } from './scratch.ts'
 import { FULL, QUICK } from './sizes.ts'
@@ -38,6 +40,12 @@ async function main(options: Options): Promise<void> {
     soakMinutes: options.soakMinutes ?? 0,
     subjects,
     tollgates: options.subjects.includes('tollgate') ? tollgates : [],
+  }
+  if (options.abba !== null || options.profile !== null) {
+    moveTo(cores.load)
+    if (options.abba !== null) await runAbba(plan, options.abba)
+    if (options.profile !== null) await profileRooms(plan, options.profile)
+    return
   }
   const groups = chosen(allGroups(plan, options), options.only)
   if (options.list) {

@@ -4,17 +4,11 @@ import type { Sizes } from '../sizes.ts'
 import type { Subject } from '../subjects/subject.ts'
 import type { TollgateParts } from '../subjects/tollgate.ts'
 
-export interface Sample {
-  readonly atSeconds: number
-  readonly memoryMb: number
-}
-
 /** One workload on one subject, measured again in every round. */
 export interface Case {
   readonly workload: string
   readonly subject: string
-  /** A long run also hands over samples on its way. */
-  run(keepSample: (sample: Sample) => void): Promise<Figures>
+  run(): Promise<Figures>
 }
 
 /** Cases that are compared with each other and therefore take turns. */

@@ -5,7 +5,7 @@ import { memoryBytes } from '../read-proc.ts'
 import { median } from '../report/median.ts'
 import type { RunningSubject } from '../subjects/subject.ts'
 import { type TollgateParts, tollgate } from '../subjects/tollgate.ts'
-import type { Case, Group, Plan, Sample } from './group.ts'
+import type { Case, Group, Plan } from './group.ts'
 
 const CALLERS = 16
 const STREAMS = 100
@@ -36,18 +36,12 @@ function soakCase(plan: Plan, parts: TollgateParts): Case {
   return {
     workload: 'soak',
     subject: parts.name,
-    run: (keepSample) =>
+    run: () =>
       withSubject(tollgate(parts), upstreamPlan, cores, async (running, upstream) => {
         const beganMs = performance.now()
-        const samples: Sample[] = []
-        const timer = setInterval(() => {
-          const sample = {
-            atSeconds: Math.round((performance.now() - beganMs) / 1_000),
-            memoryMb: memoryBytes(running.pids()) / 1e6,
-          }
-          samples.push(sample)
-          keepSample(sample)
-        }, SAMPLE_EVERY_MS)
+        const memoryMb: number[] = []
+        const sample = () => memoryMb.push(memoryBytes(running.pids()) / 1e6)
+        const timer = setInterval(sample, SAMPLE_EVERY_MS)
         let requests = 0
         let errors = 0
         let incomplete = 0
@@ -61,7 +55,7 @@ function soakCase(plan: Plan, parts: TollgateParts): Case {
         } finally {
           clearInterval(timer)
         }
-        return { requests, errors, streamsIncomplete: incomplete, ...growth(samples) }
+        return { requests, errors, streamsIncomplete: incomplete, ...growth(memoryMb) }
       }),
   }
 }
@@ -110,10 +104,9 @@ async function runCycle(
 }
 
 /** The second quarter of the time against the last: in the first one, memory still grows into its working size. */
-function growth(samples: readonly Sample[]): Figures {
+function growth(samples: readonly number[]): Figures {
   const quarter = Math.floor(samples.length / 4)
-  const memoryOf = (from: number, to: number): number =>
-    median(samples.slice(from, to).map((s) => s.memoryMb))
+  const memoryOf = (from: number, to: number): number => median(samples.slice(from, to))
   const early = memoryOf(quarter, 2 * quarter)
   const late = memoryOf(samples.length - quarter, samples.length)
   return { memoryEarlyMb: early, memoryLateMb: late, memoryGrowthPercent: (late / early - 1) * 100 }

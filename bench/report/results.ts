@@ -1,4 +1,3 @@
-import type { Sample } from '../groups/group.ts'
 import type { Figures } from '../job.ts'
 import type { Sizes } from '../sizes.ts'
 import { median } from './median.ts'
@@ -9,7 +8,6 @@ export interface Measurement {
   readonly subject: string
   readonly round: number
   readonly figures: Figures
-  readonly samples?: readonly Sample[]
 }
 
 export interface Results {

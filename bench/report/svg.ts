@@ -7,17 +7,13 @@ const STYLE = `
   .faint { fill: #59636e; }
   .bar { fill: #8c959f; }
   .own { fill: #0969da; }
-  .spread, .axis { stroke: #1f2328; stroke-width: 1; fill: none; }
-  .grid { stroke: #d1d9e0; stroke-width: 1; }
-  .line { stroke: #0969da; stroke-width: 1.5; fill: none; }
+  .spread { stroke: #1f2328; stroke-width: 1; fill: none; }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc; }
     .faint { fill: #9198a1; }
     .bar { fill: #656c76; }
     .own { fill: #4493f8; }
-    .spread, .axis { stroke: #f0f6fc; }
-    .grid { stroke: #3d444d; }
-    .line { stroke: #4493f8; }
+    .spread { stroke: #f0f6fc; }
   }`
 
 export function svgDocument(title: string, width: number, height: number, parts: readonly string[]): string {
