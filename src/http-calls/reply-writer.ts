@@ -50,8 +50,7 @@ export class ReplyWriter {
     this.#hasTrailers = figuresFollow && isChunkable && !hasHeader(lines, 'content-length')
     lines.push(names.requestId, requestId, ...figureLines(names, figures, upstreamMs))
     if (this.#hasTrailers) lines.push('Trailer', announcedTrailers(names))
-    res.sendDate = false
-    res.writeHead(status, printable(reason), lines)
+    res.writeHead(status, printable(reason), lines, false)
   }
 
   /** False: the client applies back-pressure. */
@@ -62,9 +61,9 @@ export class ReplyWriter {
 
   end(chunks: readonly Buffer[], figures: Figures | null, trailers: string[]): void {
     const { res, names } = this.#exchange
-    const lines = this.#isEdited ? withoutOutdated(trailers) : trailers
-    if (lines.length > 0) res.addTrailers(withoutOwnHeaders(lines, names.prefix))
-    if (this.#hasTrailers) res.addTrailers(figureLines(names, figures, this.upstreamMs()))
+    const passed = this.#isEdited ? withoutOutdated(trailers) : trailers
+    const lines = passed.length > 0 ? withoutOwnHeaders(passed, names.prefix) : []
+    if (this.#hasTrailers) lines.push(...figureLines(names, figures, this.upstreamMs()))
     const last = chunks.at(-1)
     const isMany = chunks.length > 1
     if (isMany) {
@@ -72,7 +71,7 @@ export class ReplyWriter {
       for (const chunk of chunks.slice(0, -1)) this.write(chunk)
     }
     this.#bytesOut += last?.length ?? 0
-    res.end(last)
+    res.end(last, lines)
     if (isMany) res.uncork()
   }
 }

@@ -10,7 +10,7 @@ import {
   wireError,
 } from './message-reader.ts'
 import { adoptSocket, RawConnection, stableCopy } from './node-sockets.ts'
-import { OutgoingReply } from './outgoing-reply.ts'
+import { OutgoingReply, type ReplyOwner } from './outgoing-reply.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
 
 /** Callbacks from a connection to the server that accepted it. None of them may throw. */
@@ -38,7 +38,7 @@ export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
 /** A client's connection. Bytes after a request wait, without being parsed, until its reply was sent. */
-export class ClientConnection implements MessageReceiver, RequestSource {
+export class ClientConnection implements MessageReceiver, RequestSource, ReplyOwner {
   readonly socket: Socket
   readonly #wire: Socket
   readonly memory = new ConnectionMemory()
@@ -51,13 +51,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #refusedInRow = 0
   /** Receives the bytes after the last request, if it asked for an upgrade. */
   #raw: RawConnection | null = null
-  /** When the connection began to wait for a head; null while a request is being answered. */
-  #waitingSinceMs: number | null
-  #headBegun = false
-  #isNew = true
-  /** Bytes that the client had accepted at the last check; null if nothing waits to be sent. */
-  #bytesAccepted: number | null = null
-  #acceptedSinceMs = 0
+  readonly #wait: HeadWait
+  readonly #stall = new ReplyStall()
   readonly remoteAddress: string
   readonly isEncrypted: boolean
 
@@ -71,17 +66,17 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.socket = socket
     this.#wire = wire ?? socket
     this.#owner = owner
-    this.#waitingSinceMs = owner.monotonicMs()
+    this.#wait = new HeadWait(owner.monotonicMs())
     this.#reader = new MessageReader('request', this)
-    socket.on('end', this.#onEnd)
-    socket.on('drain', this.#onDrain)
+    socket.on('end', () => this.#onEnd())
+    socket.on('drain', () => this.#onDrain())
     // Errors are handled at 'close'. A TLS socket does not close by itself after bytes that it cannot decrypt.
     socket.on('error', () => socket.destroy())
-    socket.on('close', this.#onClose)
+    socket.on('close', () => this.#onClose())
   }
 
   get isIdle(): boolean {
-    return this.#turn === null && !this.#headBegun
+    return this.#turn === null && !this.#wait.hasBegun
   }
 
   get reply(): OutgoingReply | null {
@@ -90,19 +85,20 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   /** Checks all timeouts of the connection. Called once a second. */
   checkTimeouts(nowMs: number): void {
-    // Disconnect a client that reads nothing of its reply. A slow reader may continue.
-    const { writableLength, bytesWritten } = this.socket
-    const bytesAccepted = this.#turn !== null && writableLength > 0 ? bytesWritten - writableLength : null
-    if (bytesAccepted === null || bytesAccepted !== this.#bytesAccepted) this.#acceptedSinceMs = nowMs
-    this.#bytesAccepted = bytesAccepted
-    if (nowMs - this.#acceptedSinceMs >= limits.replyStallTimeoutMs) this.socket.destroy()
+    if (this.#stall.isOver(this.#turn === null ? null : this.socket, nowMs)) this.socket.destroy()
     this.#arriving?.checkTimeouts(nowMs)
-    if (this.#waitingSinceMs === null) return
-    const waitedMs = nowMs - this.#waitingSinceMs
-    if (this.#headBegun && waitedMs >= limits.headTimeoutMs) this.#onBroken(wireError(HEAD_TIMEOUT), null)
+    if (!this.#wait.isOver(nowMs)) return
+    if (this.#wait.hasBegun) this.#onBroken(wireError(HEAD_TIMEOUT), null)
     // Do not send a 408 on a connection opened in advance: it would be read as the answer to the next request.
-    const idleMs = this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs
-    if (!this.#headBegun && waitedMs >= idleMs) this.socket.destroy()
+    else this.socket.destroy()
+  }
+
+  nowMs(): number {
+    return this.#owner.nowMs()
+  }
+
+  reset(): void {
+    this.#wire.resetAndDestroy()
   }
 
   monotonicMs(): number {
@@ -120,9 +116,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   head(head: MessageHead): void {
-    this.#waitingSinceMs = null
-    this.#headBegun = false
-    this.#isNew = false
+    this.#wait.end()
     const request = new IncomingRequest(head, this)
     const expectsContinue =
       head.httpVersion === '1.1' && CONTINUE.test(firstValue(head.headers, 'expect') ?? '')
@@ -139,9 +133,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
         this.#raw === null &&
         this.#refusedInRow < limits.refusedInRowMax - 1,
       expectsContinue,
-      nowMs: this.#owner.nowMs,
-      reset: this.#reset,
-      onFinished: this.#onReplied,
+      owner: this,
       raw: this.#raw,
     })
     this.#arriving = request
@@ -187,30 +179,25 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const error = this.#reader.read(chunk)
     // An empty line does not begin a head: some clients send one after a body.
     if (this.isIdle && this.#reader.hasPartialMessage) {
-      this.#headBegun = true
-      if (!this.#isNew) this.#waitingSinceMs = this.#owner.monotonicMs()
+      this.#wait.beginHead(this.#owner.monotonicMs())
     }
     if (error !== null) this.#onBroken(error, chunk)
   }
 
-  readonly #onEnd = (): void => {
+  #onEnd(): void {
     const error = this.#isLast ? null : this.#reader.finish()
     this.#isLast = true
-    if (error !== null && (this.#arriving !== null || this.#headBegun)) this.#onBroken(error, null)
+    if (error !== null && (this.#arriving !== null || this.#wait.hasBegun)) this.#onBroken(error, null)
     // Close the connection of a half-closed client, because it cannot be distinguished from one that has left.
     else if (this.reply?.ended !== true) this.socket.destroy()
   }
 
-  readonly #reset = (): void => {
-    this.#wire.resetAndDestroy()
-  }
-
-  readonly #onDrain = (): void => {
+  #onDrain(): void {
     this.reply?.whenDrained.fire()
     this.#raw?.drained()
   }
 
-  readonly #onClose = (): void => {
+  #onClose(): void {
     const turn = this.#turn
     this.#reader.close()
     this.#isLast = true
@@ -223,7 +210,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#raw?.closed()
   }
 
-  readonly #onReplied = (reusable: boolean): void => {
+  replied(reusable: boolean): void {
     const request = this.#turn?.request
     const isRefused = REFUSED_STATUSES.has(this.reply?.status ?? 0)
     this.#refusedInRow = isRefused ? this.#refusedInRow + 1 : 0
@@ -242,11 +229,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const turn = this.#turn
     if (turn === null || !turn.reply.writableFinished || !turn.request.complete) return
     // Without this pause, thousands of pipelined requests would block other connections for seconds.
-    if (this.#ahead.length > 0) setImmediate(this.#next)
+    if (this.#ahead.length > 0) setImmediate(() => this.#next())
     else this.#next()
   }
 
-  readonly #next = (): void => {
+  #next(): void {
     if (this.#turn === null || this.socket.destroyed) return
     this.#turn = null
     if (this.#isLast || this.#owner.isDraining) {
@@ -255,7 +242,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     }
     const ahead = this.#ahead
     this.#ahead = NOTHING
-    this.#waitingSinceMs = this.#owner.monotonicMs()
+    this.#wait.begin(this.#owner.monotonicMs())
     this.#reader.start()
     if (ahead.length > 0) this.#onData(ahead)
   }
@@ -263,7 +250,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #onBroken(error: WireError, chunk: Buffer | null): void {
     const turn = this.#turn
     this.#isLast = true
-    this.#waitingSinceMs = null
+    this.#wait.stop()
     if (turn === null) {
       const head = this.#reader.partialHead
       const rest = chunk?.toString('latin1') ?? ''
@@ -273,6 +260,59 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       turn.reply.supersede()
       this.#owner.onBroken(this.socket, error, headTextOf(turn.request.head))
     }
+  }
+}
+
+/** How long a connection waits for a head. */
+class HeadWait {
+  /** Null while a request is being answered. */
+  #sinceMs: number | null
+  #isFirst = true
+  hasBegun = false
+
+  constructor(nowMs: number) {
+    this.#sinceMs = nowMs
+  }
+
+  begin(nowMs: number): void {
+    this.#sinceMs = nowMs
+  }
+
+  /** The first bytes of a head. On a new connection, the time counts from its start. */
+  beginHead(nowMs: number): void {
+    this.hasBegun = true
+    if (!this.#isFirst) this.#sinceMs = nowMs
+  }
+
+  end(): void {
+    this.stop()
+    this.hasBegun = false
+    this.#isFirst = false
+  }
+
+  stop(): void {
+    this.#sinceMs = null
+  }
+
+  isOver(nowMs: number): boolean {
+    if (this.#sinceMs === null) return false
+    const isShort = this.hasBegun || this.#isFirst
+    return nowMs - this.#sinceMs >= (isShort ? limits.headTimeoutMs : limits.keepAliveTimeoutMs)
+  }
+}
+
+/** Whether a client reads nothing of its reply. A slow reader may continue. */
+class ReplyStall {
+  /** Bytes that the client had accepted at the last check; null if nothing waits to be sent. */
+  #bytesAccepted: number | null = null
+  #sinceMs = 0
+
+  isOver(replying: Socket | null, nowMs: number): boolean {
+    const { writableLength = 0, bytesWritten = 0 } = replying ?? {}
+    const bytesAccepted = writableLength > 0 ? bytesWritten - writableLength : null
+    if (bytesAccepted === null || bytesAccepted !== this.#bytesAccepted) this.#sinceMs = nowMs
+    this.#bytesAccepted = bytesAccepted
+    return nowMs - this.#sinceMs >= limits.replyStallTimeoutMs
   }
 }
 

@@ -1,4 +1,5 @@
 import { limits } from '../kernel/limits.ts'
+import { HeadText } from './head-text.ts'
 import { CODE, HEAD, KIND, Llhttp, RUN_BYTES_MAX, SPAN, type SpanKind } from './llhttp.ts'
 import { firstValue, hasHeader, valuesOf } from './raw-headers.ts'
 
@@ -30,13 +31,10 @@ export interface WireError extends Error {
 
 export const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
-/** Heads up to this size are sliced from one string: a third of the time, but each slice retains the string. */
-const SLICED_HEAD_BYTES_MAX = 4 * 1024
-
-/** The reader whose parser runs now, and the spans of this run: kind, from, to. */
+/** The reader whose parser runs now. */
 let running: MessageReader
-const spans: number[] = []
-let spanCount = 0
+/** The stages of a message. */
+const [BETWEEN, IN_HEAD, IN_BODY, ENDED] = [0, 1, 2, 3]
 let lastLoad = 0
 let runEnd = 0
 
@@ -57,18 +55,11 @@ export class MessageReader {
   /** Whether parsing has stopped, for now or forever. The bytes after a CONNECT or an upgrade are not HTTP. */
   #isOver = false
   #isClosed = false
-  #hasBegun = false
-  #hasHead = false
-  #lines: string[] = []
-  #target = ''
-  /** Where the name of the protocol begins in this run, after blanks; -1 once it has been read. */
-  #protocolAt = -1
-  #reason = ''
-  #spanBytes = 0
+  #stage = BETWEEN
+  readonly #text = new HeadText()
   #bytesSinceBody = 0
   #head: MessageHead | null = null
   #bodies: number[] = []
-  #hasEnded = false
   #error: WireError | null = null
   #bodyBytesLeft = 0
 
@@ -80,14 +71,15 @@ export class MessageReader {
   }
 
   get hasPartialMessage(): boolean {
-    return this.#hasBegun
+    return this.#stage !== BETWEEN
   }
 
   /** The part of an incomplete head that has been read; null if no target has been read. */
   get partialHead(): Pick<MessageHead, 'method' | 'target' | 'headers'> | null {
-    if (!this.#hasBegun || this.#target === '') return null
+    const { target, lines } = this.#text
+    if (this.#stage === BETWEEN || target === '') return null
     const method = MessageReader.#llhttp.method(this.#parser)
-    return { method, target: this.#target, headers: this.#lines }
+    return { method, target, headers: lines }
   }
 
   /** After an error, no further chunk may be read. */
@@ -102,12 +94,12 @@ export class MessageReader {
 
   /** Ends the reading when the connection has ended. Returns an error if a message was incomplete. */
   finish(): WireError | null {
-    if (!this.#hasBegun || this.#isOver) return null
+    if (this.#stage === BETWEEN || this.#isOver) return null
     if (this.#bodyBytesLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
     running = this
     const code = MessageReader.#llhttp.exports.llhttp_finish(this.#parser)
     if (code !== CODE.ok && code !== CODE.paused) return wireError(MessageReader.#llhttp.errorName(code))
-    if (this.#hasEnded) this.#reportEnd()
+    if (this.#stage === ENDED) this.#reportEnd()
     return null
   }
 
@@ -160,8 +152,7 @@ export class MessageReader {
     running = this
     runEnd = piece.length
     const code = llhttp.run(this.#parser, from, piece.length)
-    this.#collectLines()
-    this.#readProtocol()
+    this.#readText()
     const to = code === CODE.ok ? piece.length : llhttp.position(this.#parser)
     const isPaused = code === CODE.paused || code === CODE.pausedUpgrade
     if (isPaused) llhttp.resume(this.#parser, code)
@@ -181,27 +172,23 @@ export class MessageReader {
       this.#bodies = []
       this.#bytesSinceBody = 0
       for (let i = 0; i < bodies.length; i += 2) this.#receiver.data(piece.subarray(bodies[i], bodies[i + 1]))
-    } else if (this.#hasHead) {
+    } else if (this.#stage >= IN_BODY) {
       // Bytes between two chunks of a body are limited like a head.
       this.#bytesSinceBody += bytes
       if (this.#bytesSinceBody > this.#headBytesMax) this.#error ??= wireError(HEADER_OVERFLOW)
     }
-    if (this.#hasEnded) this.#reportEnd()
+    if (this.#stage === ENDED) this.#reportEnd()
   }
 
   #reportEnd(): void {
-    const trailers = this.#takeLines()
-    this.#hasEnded = false
-    this.#hasBegun = false
-    this.#hasHead = false
+    const trailers = this.#text.takeLines()
+    this.#stage = BETWEEN
     this.#receiver.end(trailers)
   }
 
   #onBegin(): void {
-    this.#hasBegun = true
-    this.#spanBytes = 0
-    this.#target = ''
-    this.#reason = ''
+    this.#stage = IN_HEAD
+    this.#text.begin()
   }
 
   #onSpan(kind: SpanKind, from: number, to: number): number {
@@ -209,28 +196,21 @@ export class MessageReader {
       this.#bodies.push(from, to)
       return CODE.ok
     }
-    if (kind === SPAN.target) this.#protocolAt = to
-    spans[spanCount] = kind
-    spans[spanCount + 1] = from
-    spans[spanCount + 2] = to
-    spanCount += 3
-    this.#spanBytes += to - from
-    if (this.#spanBytes >= this.#headBytesMax) this.#error = wireError(HEADER_OVERFLOW)
+    if (this.#text.add(kind, from, to) >= this.#headBytesMax) this.#error = wireError(HEADER_OVERFLOW)
     return this.#error === null ? CODE.ok : CODE.stopped
   }
 
   #onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number {
     const llhttp = MessageReader.#llhttp
-    this.#collectLines()
-    this.#readProtocol()
+    this.#readText()
     if (this.#error !== null) return CODE.stopped
     const head: MessageHead = {
       httpVersion: llhttp.httpVersion(this.#parser),
-      headers: this.#takeLines(),
+      headers: this.#text.takeLines(),
       method: this.#isRequest ? llhttp.method(this.#parser) : '',
-      target: this.#target,
+      target: this.#text.target,
       status,
-      reason: this.#reason,
+      reason: this.#text.reason,
       keepAlive,
       isUpgrade,
     }
@@ -241,9 +221,9 @@ export class MessageReader {
     }
     if (this.#error !== null) return CODE.stopped
     this.#head = head
-    this.#hasHead = true
+    this.#stage = IN_BODY
     this.#bytesSinceBody = 0
-    this.#spanBytes = 0
+    this.#text.endHead()
     this.#isOver = head.method === 'CONNECT'
     const isInterim = status >= 100 && status < 200
     if (this.hasNoBody || isInterim) return HEAD.noBody
@@ -251,57 +231,16 @@ export class MessageReader {
     return this.#bodyBytesLeft > 0 ? HEAD.bodyElsewhere : CODE.ok
   }
 
-  /** llhttp also reads RTSP and ICE. It has checked the name, so the first letter tells them from HTTP. */
-  #readProtocol(): void {
-    if (this.#protocolAt === -1) return
-    const letter = MessageReader.#llhttp.firstLetter(this.#protocolAt, runEnd)
-    // The name, or the rest of the target, comes with the next bytes.
-    this.#protocolAt = letter === null ? 0 : -1
-    if (letter !== null && letter !== 'H') this.#error ??= wireError('HPE_INVALID_CONSTANT')
+  #readText(): void {
+    if (!this.#text.collect(MessageReader.#llhttp)) this.#error ??= wireError(HEADER_OVERFLOW)
+    if (!this.#text.isHttp(MessageReader.#llhttp, runEnd)) this.#error ??= wireError('HPE_INVALID_CONSTANT')
   }
 
   #onEnd(): number {
     // llhttp does not get a body of known size, so for llhttp the message ends with the head.
     if (this.#bodyBytesLeft > 0) return CODE.ok
-    this.#hasEnded = true
+    this.#stage = ENDED
     return CODE.paused
-  }
-
-  #collectLines(): void {
-    if (spanCount === 0) return
-    const start = spans[1] ?? 0
-    const end = spans[spanCount - 1] ?? 0
-    const whole = end - start <= SLICED_HEAD_BYTES_MAX ? MessageReader.#llhttp.text(start, end) : null
-    for (let i = 0; i < spanCount; i += 3) {
-      const kind = spans[i]
-      const from = spans[i + 1] ?? 0
-      const to = spans[i + 2] ?? 0
-      // Copy the target, because records of calls retain it longer than the head.
-      const text =
-        whole === null || kind === SPAN.target
-          ? MessageReader.#llhttp.text(from, to)
-          : whole.slice(from - start, to - start)
-      if (kind === SPAN.field || kind === SPAN.value) this.#addLine(kind, text)
-      else if (kind === SPAN.reason) this.#reason += text
-      else this.#target += text
-    }
-    spanCount = 0
-    if (this.#lines.length > 2 * limits.headLinesMax) this.#error ??= wireError(HEADER_OVERFLOW)
-  }
-
-  /** Adds a name or a value. Names have even indexes; a text at the wrong index continues the previous one. */
-  #addLine(kind: SpanKind, text: string): void {
-    const lines = this.#lines
-    const isNext = lines.length % 2 === (kind === SPAN.field ? 0 : 1)
-    if (isNext) lines.push(text)
-    else lines[lines.length - 1] += text
-  }
-
-  #takeLines(): string[] {
-    const lines = this.#lines
-    this.#lines = []
-    for (let i = 1; i < lines.length; i += 2) lines[i] = trimEndBlanks(lines[i] ?? '')
-    return lines
   }
 }
 
@@ -311,17 +250,6 @@ function bodySizeOf({ method, status, headers }: MessageHead): number {
   const length = mayLackBody ? undefined : firstValue(headers, 'content-length')
   const bytes = Number(length ?? 0)
   return Number.isSafeInteger(bytes) ? bytes : 0
-}
-
-/** The value without trailing spaces. A regular expression would take quadratic time for many spaces. */
-function trimEndBlanks(value: string): string {
-  let end = value.length
-  while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1
-  return end === value.length ? value : value.slice(0, end)
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09
 }
 
 export function wireError(code: string): WireError {

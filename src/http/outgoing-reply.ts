@@ -3,16 +3,21 @@ import { limits } from '../kernel/limits.ts'
 import { type RawConnection, writeParts } from './node-sockets.ts'
 import { hasHeader, serialiseHeaders } from './raw-headers.ts'
 
-interface ReplyOptions {
+/** The connection of a reply. */
+export interface ReplyOwner {
+  nowMs(): number
+  reset(): void
+  /** Called when the reply was sent. If it is not `reusable`, the connection ends. */
+  replied(reusable: boolean): void
+}
+
+interface OutgoingOptions {
   readonly socket: Socket
   readonly method: string
   readonly httpVersion: string
   readonly keepAlive: boolean
   readonly expectsContinue: boolean
-  nowMs(): number
-  reset(): void
-  /** Called when the reply was sent. If it is not `reusable`, the connection ends. */
-  onFinished(reusable: boolean): void
+  readonly owner: ReplyOwner
   /** The raw connection, for upgrade requests; null for others. */
   readonly raw: RawConnection | null
 }
@@ -24,29 +29,35 @@ export class OutgoingReply {
   /** Fires once when the reply is over, even if not all of it was sent. */
   readonly whenClosed = new Listeners()
   shouldKeepAlive: boolean
-  sendDate = true
-  headersSent = false
+  /** 0 until the head was composed. */
   status = 0
-  destroyed = false
-  writableFinished = false
-  readonly #options: ReplyOptions
-  readonly #socket: Socket
+  readonly #options: OutgoingOptions
+  #fate: 'open' | 'sent' | 'gone' = 'open'
   #head = ''
   #framing: 'none' | 'length' | 'chunked' | 'close' = 'none'
-  #trailers = ''
   #hasContinued = false
-  #ended = false
-  #isCut = false
+  #end: 'open' | 'whole' | 'cut' = 'open'
   #unwritten = 0
 
-  constructor(options: ReplyOptions) {
+  constructor(options: OutgoingOptions) {
     this.#options = options
-    this.#socket = options.socket
     this.shouldKeepAlive = options.keepAlive
   }
 
+  get headersSent(): boolean {
+    return this.status !== 0
+  }
+
+  get destroyed(): boolean {
+    return this.#fate === 'gone'
+  }
+
+  get writableFinished(): boolean {
+    return this.#fate === 'sent'
+  }
+
   get isOver(): boolean {
-    return this.destroyed || this.writableFinished
+    return this.#fate !== 'open'
   }
 
   get expectsContinue(): boolean {
@@ -55,23 +66,23 @@ export class OutgoingReply {
 
   /** Whether the whole reply was written. It may not have been sent yet. */
   get ended(): boolean {
-    return this.#ended || this.#isCut
+    return this.#end !== 'open'
   }
 
   /** Sends `100 Continue` to a client that waits for it before it sends the body. */
   writeContinue(): void {
     if (!this.expectsContinue || this.destroyed || this.headersSent) return
     this.#hasContinued = true
-    this.#socket.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
+    this.#options.socket.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
   }
 
   writeInterim(status: number, reason: string, lines: readonly string[]): void {
     if (this.destroyed || this.headersSent) return
-    this.#socket.write(`${statusLine(status, reason)}${serialiseHeaders(lines)}\r\n`, 'latin1')
+    this.#options.socket.write(`${statusLine(status, reason)}${serialiseHeaders(lines)}\r\n`, 'latin1')
   }
 
   /** Composes the head. It is sent with the first body bytes, or when flushed. */
-  writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
+  writeHead(status: number, reason: string | undefined, lines: readonly string[], withDate = true): void {
     const { method, httpVersion, expectsContinue } = this.#options
     this.status = status
     const hasCoding = hasHeader(lines, 'transfer-encoding')
@@ -87,12 +98,11 @@ export class OutgoingReply {
     this.#head =
       statusLine(status, reason) +
       serialiseHeaders(lines) +
-      (this.sendDate && !hasHeader(lines, 'date') ? dateLine(this.#options.nowMs()) : '') +
+      (withDate && !hasHeader(lines, 'date') ? dateLine(this.#options.owner.nowMs()) : '') +
       (this.shouldKeepAlive
         ? `Connection: keep-alive\r\nKeep-Alive: timeout=${limits.keepAliveTimeoutMs / 1_000}\r\n`
         : 'Connection: close\r\n') +
       (this.#framing === 'chunked' && !hasCoding ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n')
-    this.headersSent = true
   }
 
   get maySwitch(): boolean {
@@ -103,17 +113,17 @@ export class OutgoingReply {
   switchProtocols(reason: string | undefined, lines: readonly string[]): RawConnection | null {
     const { raw } = this.#options
     if (this.destroyed || this.headersSent || raw === null) return null
-    this.headersSent = true
-    this.#socket.write(`${statusLine(101, reason)}${serialiseHeaders(lines)}\r\n`, 'latin1')
+    this.status = 101
+    this.#options.socket.write(`${statusLine(101, reason)}${serialiseHeaders(lines)}\r\n`, 'latin1')
     return raw
   }
 
   cork(): void {
-    this.#socket.cork()
+    this.#options.socket.cork()
   }
 
   uncork(): void {
-    this.#socket.uncork()
+    this.#options.socket.uncork()
   }
 
   flushHead(): void {
@@ -122,54 +132,50 @@ export class OutgoingReply {
 
   /** False: wait for `drain`. Chunks in the shared read buffer may be reused when this returns; others may not. */
   write(chunk: Buffer): boolean {
-    if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
+    if (this.destroyed || this.#end === 'whole' || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')
     return this.#send(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
   }
 
-  addTrailers(lines: readonly string[]): void {
-    this.#trailers += serialiseHeaders(lines)
-  }
-
-  end(chunk: Buffer = EMPTY): void {
-    if (this.destroyed || this.#ended) return
+  end(chunk: Buffer = EMPTY, trailers: readonly string[] = []): void {
+    if (this.destroyed || this.#end === 'whole') return
     const last = this.#framing === 'none' ? EMPTY : chunk
-    const closing = this.#framing === 'chunked' ? `0\r\n${this.#trailers}\r\n` : ''
+    const closing = this.#framing === 'chunked' ? `0\r\n${serialiseHeaders(trailers)}\r\n` : ''
     if (last.length > 0 && this.#framing === 'chunked') {
       this.#send(`${last.length.toString(16)}\r\n`, last, `\r\n${closing}`)
     } else if (last.length > 0 || closing !== '' || this.#head !== '') this.#send('', last, closing)
-    this.#ended = true
+    this.#end = 'whole'
     if (this.#unwritten === 0) this.#finish()
   }
 
   /** Ends an incomplete reply so that it does not look complete: by a reset, if a close would end the body. */
   cut(): void {
-    const socket = this.#socket
+    const { socket } = this.#options
     if (this.destroyed) return
     this.flushHead()
-    this.#isCut = true
+    this.#end = 'cut'
     if (this.#framing === 'close') socket.write(EMPTY, () => this.reset())
     else socket.end(() => socket.destroy())
   }
 
   reset(): void {
-    this.#options.reset()
+    this.#options.owner.reset()
   }
 
   destroy(): void {
     if (this.writableFinished) return
-    this.destroyed = true
-    this.#socket.destroy()
+    this.#fate = 'gone'
+    this.#options.socket.destroy()
   }
 
   /** The owner of the connection writes to the socket from now on. */
   supersede(): void {
-    this.destroyed = true
+    this.#fate = 'gone'
   }
 
   connectionClosed(): void {
     if (this.writableFinished) return
-    this.destroyed = true
+    this.#fate = 'gone'
     this.whenClosed.fire()
   }
 
@@ -177,19 +183,19 @@ export class OutgoingReply {
     const text = this.#head + before
     this.#head = ''
     this.#unwritten += 1
-    return writeParts(this.#socket, text, chunk, after, this.#onWritten)
+    return writeParts(this.#options.socket, text, chunk, after, this.#onWritten)
   }
 
   readonly #onWritten = (error?: Error | null): void => {
     this.#unwritten -= 1
-    if (error == null && this.#ended && this.#unwritten === 0) this.#finish()
+    if (error == null && this.#end === 'whole' && this.#unwritten === 0) this.#finish()
   }
 
   #finish(): void {
     if (this.isOver) return
-    this.writableFinished = true
+    this.#fate = 'sent'
     this.whenClosed.fire()
-    this.#options.onFinished(this.shouldKeepAlive)
+    this.#options.owner.replied(this.shouldKeepAlive)
   }
 }
 

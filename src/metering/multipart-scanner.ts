@@ -105,7 +105,14 @@ export function boundaryOf(contentType: string): string | null {
   return BOUNDARY.test(boundary) ? boundary : null
 }
 
-type State = 'content' | 'head' | 'closed'
+type ScanState = 'content' | 'head' | 'closed'
+
+interface OpenField {
+  readonly name: string
+  readonly asciiOnly: boolean
+  readonly value: Buffer[]
+  bytes: number
+}
 
 const LINE_BREAK = '\r\n'
 const EMPTY_LINE = Buffer.from('\r\n\r\n')
@@ -123,20 +130,17 @@ export class MultipartScanner {
   readonly #names: NameTable<string>
   readonly #needle: Buffer
   readonly #sink: PartSink | null
-  readonly #fields = new Map<string, string | null>()
-  readonly #duplicates = new Set<string>()
+  readonly #found = { fields: new Map<string, string | null>(), duplicates: new Set<string>() }
   #failure: UnreadableMultipart | null = null
-  #state: State = 'content'
+  #state: ScanState = 'content'
   #parts = 0
   #lengthBytes = 0
   /** Bytes for the next scan. The line break before the first boundary is assumed. */
   #pending: Buffer[] = [Buffer.from(LINE_BREAK)]
   #unseenBytes = 0
   #at = 0
-  #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
-  #value: Buffer[] = []
-  #valueBytes = 0
-  #isForSink = false
+  /** The watched field of the current part, with its value so far; `sink` if the sink wants the part. */
+  #part: OpenField | 'sink' | null = null
 
   constructor(boundary: string, names: readonly string[], sink: PartSink | null = null) {
     this.#sink = sink
@@ -160,8 +164,8 @@ export class MultipartScanner {
     // The body may end with one line break, two (OpenAI's SDK 4) or none: parsers accept all.
     if (!['', LINE_BREAK, LINE_BREAK + LINE_BREAK].includes(remainder)) this.#fail('trailing_bytes')
     if (this.#failure !== null) return { kind: 'unreadable', reason: this.#failure }
-    const duplicates = [...this.#duplicates]
-    return { kind: 'form', fields: this.#fields, duplicates, lengthBytes: this.#lengthBytes }
+    const { fields, duplicates } = this.#found
+    return { kind: 'form', fields, duplicates: [...duplicates], lengthBytes: this.#lengthBytes }
   }
 
   #scan(bytes: Buffer): void {
@@ -227,37 +231,37 @@ export class MultipartScanner {
     const name = this.#names.findText(head.name)
     if (name === null || name === AMBIGUOUS) {
       if (this.#names.findText(looseName(head.name)) !== null) return this.#fail('ambiguous_name')
-      this.#isForSink = this.#sink?.open(head) === true
+      this.#part = this.#sink?.open(head) === true ? 'sink' : null
       return true
     }
     if (!head.plain) return this.#fail('ambiguous_part')
-    if (this.#fields.has(name)) this.#duplicates.add(name)
-    else this.#field = { name, asciiOnly: head.asciiOnly }
+    if (this.#found.fields.has(name)) this.#found.duplicates.add(name)
+    else this.#part = { name, asciiOnly: head.asciiOnly, value: [], bytes: 0 }
     return true
   }
 
   #passBytes(bytes: Buffer): void {
-    if (this.#isForSink && bytes.length > 0) this.#sink?.write(bytes)
-    if (this.#field === null) return
-    this.#valueBytes += bytes.length
-    if (this.#valueBytes <= MULTIPART_LIMITS.valueBytesMax) this.#value.push(Buffer.from(bytes))
+    const part = this.#part
+    if (part === null || bytes.length === 0) return
+    if (part === 'sink') this.#sink?.write(bytes)
+    else {
+      part.bytes += bytes.length
+      if (part.bytes <= MULTIPART_LIMITS.valueBytesMax) part.value.push(Buffer.from(bytes))
+    }
   }
 
   #endPart(): boolean {
-    const field = this.#field
-    const value = this.#valueBytes > MULTIPART_LIMITS.valueBytesMax ? null : Buffer.concat(this.#value)
-    this.#field = null
-    this.#value = []
-    this.#valueBytes = 0
-    this.#isForSink = false
-    if (field === null) return true
+    const field = this.#part
+    this.#part = null
+    if (field === null || field === 'sink') return true
+    const value = field.bytes > MULTIPART_LIMITS.valueBytesMax ? null : Buffer.concat(field.value)
     if (value !== null && !isUtf8(value)) return this.#fail('not_utf8')
     if (value !== null && field.asciiOnly && !isAscii(value)) return this.#fail('ambiguous_part')
-    this.#fields.set(field.name, value === null ? null : value.toString())
+    this.#found.fields.set(field.name, value === null ? null : value.toString())
     return true
   }
 
-  #enter(state: State, at: number): boolean {
+  #enter(state: ScanState, at: number): boolean {
     this.#state = state
     this.#at = at
     return true
@@ -265,7 +269,7 @@ export class MultipartScanner {
 
   #fail(reason: UnreadableMultipart): false {
     this.#failure ??= reason
-    this.#fields.clear()
+    this.#found.fields.clear()
     return false
   }
 }

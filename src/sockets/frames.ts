@@ -234,7 +234,7 @@ export type Message =
   | { readonly kind: 'message'; readonly payload: Buffer }
   | { readonly kind: 'unreadable'; readonly why: 'too_large' | 'not_utf8' }
 
-export class MessageReader {
+export class FrameMessages {
   readonly #messageBytesMax: number
   #pieces: ChunkList | null = null
   #bytes = 0

@@ -1,7 +1,7 @@
 import type { ReservedBytes } from '../calls/key-shares.ts'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { type FramePart, type Message, MessageReader } from './frames.ts'
+import { FrameMessages, type FramePart, type Message } from './frames.ts'
 
 /** How many bytes and messages are read ahead while a message is checked. Beyond either limit, the client waits. */
 const AHEAD_BYTES_MAX = 1024 ** 2
@@ -20,7 +20,7 @@ export interface WaitingMessage {
 /** The messages of a client that have not been sent upstream, the last of which may still arrive. */
 export class MessageQueue {
   readonly #memory: ReservedBytes
-  readonly #reader = new MessageReader(limits.socketMessageBytesMax)
+  readonly #reader = new FrameMessages(limits.socketMessageBytesMax)
   /** The raw bytes of the message that arrives in parts. */
   #wires = new ChunkList()
   #arrivedBytes = 0

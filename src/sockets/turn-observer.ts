@@ -1,12 +1,12 @@
 import { limits } from '../kernel/limits.ts'
-import { type FramePart, MessageReader } from './frames.ts'
+import { FrameMessages, type FramePart } from './frames.ts'
 import type { SocketTurns } from './socket-turns.ts'
 
 /** Shows the turns of a socket each message that upstream has sent. */
 export class TurnObserver {
   readonly #turns: SocketTurns
   readonly #onReady: () => void
-  readonly #messages = new MessageReader(limits.socketMessageBytesMax)
+  readonly #messages = new FrameMessages(limits.socketMessageBytesMax)
   #pending = 0
 
   /** `onReady`: the turns can be shown more. */

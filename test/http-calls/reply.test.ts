@@ -42,9 +42,7 @@ function openReply({ takes = true } = {}) {
     httpVersion: '1.1',
     keepAlive: true,
     expectsContinue: false,
-    nowMs: () => 0,
-    reset() {},
-    onFinished() {},
+    owner: { nowMs: () => 0, reset() {}, replied() {} },
     raw: null,
   })
   const memory = new ByteBudget(2_000)

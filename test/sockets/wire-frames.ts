@@ -1,4 +1,4 @@
-import { type FramePart, FrameReader, MessageReader, type Violation } from '../../src/sockets/frames.ts'
+import { FrameMessages, type FramePart, FrameReader, type Violation } from '../../src/sockets/frames.ts'
 
 export type Side = 'client' | 'server'
 
@@ -57,7 +57,7 @@ export type Event =
 
 export function readFrames(chunks: readonly Buffer[], from: Side): ReadFrames {
   const frames = new FrameReader(from)
-  const messages = new MessageReader(2 ** 26)
+  const messages = new FrameMessages(2 ** 26)
   const parts: FramePart[] = []
   const events: Event[] = []
   let violation: Violation | null = null

@@ -80,10 +80,7 @@ export class MessagesReader implements ReplyReader {
   /** The model before a fallback. The first one is the requested model. */
   #modelAsked: string | null = null
   #stopReason: string | null = null
-  #hasContent = false
-  #toolsRan = false
-  #reasons = false
-  #ranCode = false
+  readonly #seen = { content: false, tools: false, reasoning: false, code: false }
   #error: string | null = null
 
   constructor(output: Delivered) {
@@ -93,7 +90,7 @@ export class MessagesReader implements ReplyReader {
   /** `message_start` has the input, unless tools add to it later. */
   get shown(): Shown {
     const { inputKnown } = this.#usage
-    return { inputKnown, toolsRan: this.#toolsRan, reasons: this.#reasons, objectId: null }
+    return { inputKnown, toolsRan: this.#seen.tools, reasons: this.#seen.reasoning, objectId: null }
   }
 
   readEvent(document: ReplyDocument, name: string): void {
@@ -150,8 +147,8 @@ export class MessagesReader implements ReplyReader {
       isRefusal,
     })
     const { stated, outputTokensSeen, suspect } = this.#usage
-    const freeRefusal = isRefusal && !this.#hasContent
-    const fees = this.#ranCode ? { ...calls, code_executions: 1 } : calls
+    const freeRefusal = isRefusal && !this.#seen.content
+    const fees = this.#seen.code ? { ...calls, code_executions: 1 } : calls
     const stopReason = this.#stopReason
     return {
       ...NOTHING_STATED,
@@ -185,11 +182,11 @@ export class MessagesReader implements ReplyReader {
   #noteBlock(block: JsonObject): void {
     const type = asName(block['type']) ?? ''
     if (type !== 'fallback') {
-      this.#hasContent = true
+      this.#seen.content = true
       // A compaction is a separate pass, as tool uses are.
-      this.#toolsRan ||= type === 'compaction' || SERVER_TOOL.test(type)
-      this.#ranCode ||= CODE.test(type === 'server_tool_use' ? (asName(block['name']) ?? '') : type)
-      this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
+      this.#seen.tools ||= type === 'compaction' || SERVER_TOOL.test(type)
+      this.#seen.code ||= CODE.test(type === 'server_tool_use' ? (asName(block['name']) ?? '') : type)
+      this.#seen.reasoning ||= type === 'thinking' || type === 'redacted_thinking'
       return
     }
     this.#modelAsked ??= asName(asObject(block['from'])['model'])
@@ -199,7 +196,7 @@ export class MessagesReader implements ReplyReader {
 
   /** A message has a container as soon as code may run or files are provided. */
   #noteContainer(owner: JsonObject): void {
-    if (isObject(owner['container'])) this.#ranCode = true
+    if (isObject(owner['container'])) this.#seen.code = true
   }
 
   #readDelta(delta: JsonObject): void {

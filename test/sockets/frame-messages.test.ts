@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { type FramePart, type Message, MessageReader } from '../../src/sockets/frames.ts'
+import { FrameMessages, type FramePart, type Message } from '../../src/sockets/frames.ts'
 import { test } from '../support/suite.ts'
 
 const KiB = 1024
@@ -24,7 +24,7 @@ function textOf(message: Message | null): string | null {
 }
 
 test('a message is available as soon as its last part is', () => {
-  const reader = new MessageReader(KiB)
+  const reader = new FrameMessages(KiB)
   assert.equal(textOf(reader.push(partOf('whole'))), 'whole')
   assert.equal(textOf(reader.push(begun('in '))), null)
   assert.equal(textOf(reader.push(partOf('ping', { kind: 'control', opcode: 9, endsMessage: false }))), null)
@@ -34,7 +34,7 @@ test('a message is available as soon as its last part is', () => {
 })
 
 test('a message of maximum size is read, one a byte longer is dropped, and the next one is read', () => {
-  const reader = new MessageReader(10)
+  const reader = new FrameMessages(10)
   assert.equal(textOf(reader.push(partOf('0123456789'))), '0123456789')
   assert.equal(textOf(reader.push(partOf('0123456789+'))), 'too_large')
   reader.push(begun('0123456789'))
@@ -45,7 +45,7 @@ test('a message of maximum size is read, one a byte longer is dropped, and the n
 })
 
 test('a million one-byte fragments take little more memory than the message', () => {
-  const reader = new MessageReader(2 ** 21)
+  const reader = new FrameMessages(2 ** 21)
   const part = begun('x')
   const used = (): number => {
     const { heapUsed, arrayBuffers } = process.memoryUsage()
@@ -62,7 +62,7 @@ test('a million one-byte fragments take little more memory than the message', ()
 })
 
 test('a text message that is not UTF-8 is unreadable, a binary one is not', () => {
-  const reader = new MessageReader(KiB)
+  const reader = new FrameMessages(KiB)
   const broken = Buffer.from([0xe2, 0x82])
   assert.equal(textOf(reader.push(partOf(broken))), 'not_utf8')
   assert.deepEqual(reader.push(partOf(broken, { opcode: 2 })), { kind: 'message', payload: broken })
