@@ -15,7 +15,8 @@ const files = readSourceTree('src')
 
 /** The limits of CONTRIBUTING.md, or the figure reached so far. If yours is lower, lower the limit. */
 const LIMITS = [
-  { what: 'classes with more than 12 fields', found: above(12, fieldsOfClasses(files)), max: 7 },
+  { what: 'classes with more than 12 fields', found: above(12, fieldsOfClasses(files)), max: 4 },
+  { what: 'classes with more than 16 fields', found: above(16, fieldsOfClasses(files)), max: 0 },
   { what: 'functions of more than 60 lines', found: above(60, linesOfFunctions(files)), max: 12 },
   { what: 'names that two modules export', found: namesExportedTwice(files), max: 14 },
   { what: 'names of types declared twice', found: typesDeclaredTwice(files), max: 45 },
