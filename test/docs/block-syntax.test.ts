@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import { COMMAND_NAMES } from '../../src/cli/program.ts'
+import { root } from '../style/source-tree.ts'
 import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
 import { test } from '../support/suite.ts'
 import { readToml } from './read-toml.ts'
@@ -94,4 +96,18 @@ test('few blocks are not run, and each gives a reason', (context) => {
     assert.ok(RUN.includes(block.language), `${placeOf(block)} would not be run anyway`)
   }
   assert.ok(notRun.length <= NO_RUN_MAX, `${notRun.length} blocks are not run`)
+})
+
+test('docs/TROUBLESHOOTING.md quotes messages as the source has them', () => {
+  const page = readFileSync(new URL('../../docs/TROUBLESHOOTING.md', import.meta.url), 'utf8')
+  const source = globSync('src/**/*.ts', { cwd: root }).map((file) => readFileSync(join(root, file), 'utf8'))
+  const quoted = [...page.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(
+    ([, cell = '']) => cell.match(/(?<=`)[^`,]+(?=`)/g) ?? [],
+  )
+  assert.ok(quoted.length > 30)
+  for (const words of quoted)
+    assert.ok(
+      source.some((text) => text.includes(words)),
+      words,
+    )
 })
