@@ -71,6 +71,11 @@ export interface PersonToCheck extends Pick<PersonRecord, 'id' | 'accountId' | '
   readonly refreshToken: Uint8Array
 }
 
+/** `keyless`: those that were due have no usable keys; there may be more. */
+export type ClaimedCheck =
+  | { readonly kind: 'person'; readonly person: PersonToCheck }
+  | { readonly kind: 'keyless' | 'nobody' }
+
 /** A new key of a person. The account's `members` limits decide the rest. */
 export interface NewPersonKey
   extends Pick<KeyRecord, 'id' | 'accountId' | 'name' | 'prefix' | 'last4' | 'createdAtMs' | 'expiresAtMs'> {

@@ -1,27 +1,30 @@
 const MINUTE_MS = 60_000
 
-/** Counts the changes of each account in the current UTC minute, on this node. */
+/** Counts the changes of each name in the current minute (UTC), or in a longer window, on this node. */
 export class ChangeRate {
   readonly #max: number
+  readonly #windowMs: number
   readonly #counts = new Map<string, number>()
-  #minute = 0
+  #window = 0
 
-  constructor(max: number) {
+  constructor(max: number, windowMs = MINUTE_MS) {
     this.#max = max
+    this.#windowMs = windowMs
   }
 
-  /** False: the account has made its changes of this minute. */
-  admit(accountId: string, atMs: number): boolean {
-    const minute = Math.trunc(atMs / MINUTE_MS)
-    if (minute !== this.#minute) this.#counts.clear()
-    this.#minute = minute
-    const count = (this.#counts.get(accountId) ?? 0) + 1
-    if (count > this.#max) return false
-    this.#counts.set(accountId, count)
-    return true
+  /** Null: the change counts. Otherwise the maximum is reached, and there are so many seconds to the next window. */
+  admit(name: string, atMs: number): number | null {
+    const seconds = this.secondsToWait(name, atMs)
+    if (seconds === null) this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
+    return seconds
   }
-}
 
-export function secondsToNextMinute(atMs: number): number {
-  return Math.ceil((MINUTE_MS - (atMs % MINUTE_MS)) / 1_000)
+  /** As `admit`, but counts nothing. */
+  secondsToWait(name: string, atMs: number): number | null {
+    const window = Math.trunc(atMs / this.#windowMs)
+    if (window !== this.#window) this.#counts.clear()
+    this.#window = window
+    if ((this.#counts.get(name) ?? 0) < this.#max) return null
+    return Math.ceil((this.#windowMs - (atMs % this.#windowMs)) / 1_000)
+  }
 }

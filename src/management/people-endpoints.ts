@@ -1,3 +1,4 @@
+import * as device from './device.ts'
 import type { Endpoint } from './endpoint.ts'
 import * as members from './members.ts'
 import * as people from './people.ts'
@@ -72,5 +73,14 @@ export const PEOPLE_ENDPOINTS: readonly Endpoint[] = [
     role: 'admin',
     account: 'one',
     route: members.updateMembers,
+  },
+  {
+    id: 'decide_device',
+    method: 'POST',
+    path: '/gateway/v1/device',
+    role: 'admin',
+    account: 'one',
+    isForOwn: true,
+    route: device.decideDevice,
   },
 ]

@@ -75,7 +75,7 @@ export interface NodePrices {
   refresh(): Promise<void>
 }
 
-export interface OwnExchange extends Pick<Exchange, 'headers' | 'res'> {
+export interface OwnExchange extends Pick<Exchange, 'headers' | 'res' | 'clientIp'> {
   readonly isSecure: boolean
 }
 

@@ -12,7 +12,7 @@ import {
   sendsKey,
 } from '../keys/credential.ts'
 import { shapeError } from '../providers/surfaces.ts'
-import { ChangeRate, secondsToNextMinute } from './change-rate.ts'
+import { ChangeRate } from './change-rate.ts'
 import { routes } from './endpoints.ts'
 import { parseQuery, readRequest } from './read-request.ts'
 import { queuesOf, RequestQueues, TOO_MANY } from './request-queues.ts'
@@ -153,14 +153,13 @@ const changesOfPeople = new ChangeRate(limits.personChangesPerMinuteMax)
 /** The refusal of a change beyond the limit of the minute. The changes of people do not count for their account. */
 function refuseChange(caller: Caller, accountId: string, atMs: number): Refusal | null {
   const isPerson = caller.kind === 'person'
-  const isWithin = isPerson
+  const seconds = isPerson
     ? changesOfPeople.admit(caller.personId, atMs)
     : changesOfMinute.admit(accountId, atMs)
-  if (isWithin) return null
+  if (seconds === null) return null
   const [who, max] = isPerson
     ? ['You have', limits.personChangesPerMinuteMax]
     : ['This account has', limits.changesPerMinuteMax]
-  const seconds = secondsToNextMinute(atMs)
   const message = `${who} made ${max} changes in this minute. Retry in ${seconds} s.`
   return refuse('rate_limit_exceeded', message, { headers: ['retry-after', String(seconds)] })
 }
@@ -191,10 +190,10 @@ async function answerRoute(
   const request = await readRequest(exchange, target, route, parameters, sender, management.bodyTimes)
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(exchange, request.refusal)
-  const { headers, res } = exchange
+  const { headers, res, clientIp } = exchange
   const own: OwnRequest = {
     ...request,
-    exchange: { headers, res, isSecure: management.isSecure(exchange) },
+    exchange: { headers, res, clientIp, isSecure: management.isSecure(exchange) },
     caller,
     role: roleOf(caller),
     actor: actorOf(caller, session),

@@ -4,12 +4,14 @@ import { ACCOUNTS } from './operations/accounts.ts'
 import { ADMIN_KEYS } from './operations/admin-keys.ts'
 import { CREDITS } from './operations/credits.ts'
 import { DEFERRED } from './operations/deferred.ts'
+import { DEVICES } from './operations/devices.ts'
 import { EVENTS } from './operations/events.ts'
 import { LOOKUPS } from './operations/key-lookup.ts'
 import { KEYS } from './operations/keys.ts'
 import { MEMBERS } from './operations/members.ts'
 import type { Methods } from './operations/operation.ts'
 import { PEOPLE } from './operations/people.ts'
+import { PERSON_CHECKS } from './operations/person-checks.ts'
 import { PERSON_KEYS } from './operations/person-keys.ts'
 import { PRICES } from './operations/prices.ts'
 import { REQUEST_LOG } from './operations/request-log.ts'
@@ -25,11 +27,13 @@ export const BRIEF = {
   ...ADMIN_KEYS.brief,
   ...CREDITS.brief,
   ...DEFERRED.brief,
+  ...DEVICES.brief,
   ...EVENTS.brief,
   ...KEYS.brief,
   ...LOOKUPS.brief,
   ...MEMBERS.brief,
   ...PEOPLE.brief,
+  ...PERSON_CHECKS.brief,
   ...PERSON_KEYS.brief,
   ...PRICES.brief,
   ...REQUEST_LOG.brief,

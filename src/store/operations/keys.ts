@@ -81,9 +81,11 @@ const updateKey = atomic(function* (
   return { kind: 'changed', key } as const
 })
 
-const revokeKey = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {
+/** The key of a device is revoked even if it has expired, because a refresh would revive it. */
+export const revokeKey = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {
   const locked = yield* lockKey(accountId, id, atMs)
-  if (locked === null || !locked.isUsable) return locked?.key ?? null
+  if (locked === null || locked.key.revokedAtMs !== null) return locked?.key ?? null
+  if (!locked.isUsable && locked.key.deviceUntilMs === null) return locked.key
   yield sql`UPDATE api_key SET revoked_at_ms = ${locked.nowMs} WHERE id = ${id}`
   const key = present(yield* getKey(accountId, id, atMs))
   yield* recordKeyEvent('key.revoked', key, actor, atMs)
@@ -251,9 +253,10 @@ const sweepEvents = atomic(function* (atMs: number, from: SweptTo | null): Opera
   const prefix = days === 0 ? 'expired/' : `expiring/${days}/`
   const notExpired = days === 0 ? sql`` : sql`AND expires_at_ms > ${toMs}`
   // The limit includes keys whose event is recorded, or each step would read all of them again. Keys that were created
-  // within `days` of their expiry, and ended keys, get no event.
+  // within `days` of their expiry, ended keys, and devices, which a refresh extends, get no event.
   const keys = yield sql`
-    SELECT id, account_id, expires_at_ms, revoked_at_ms IS NULL AND created_at_ms <= expires_at_ms - ${leadMs} ${notExpired}
+    SELECT id, account_id, expires_at_ms, revoked_at_ms IS NULL AND device_until_ms IS NULL
+      AND created_at_ms <= expires_at_ms - ${leadMs} ${notExpired}
       AND NOT EXISTS (SELECT 1 FROM event
         WHERE event.account_id = k.account_id AND once = ${prefix} || k.id || '/' || expires_at_ms) AS is_due
     FROM api_key k

@@ -1,5 +1,5 @@
 import { changesOf, personObject } from '../../api/objects.ts'
-import { type Actor, SYSTEM } from '../../kernel/actor.ts'
+import type { Actor } from '../../kernel/actor.ts'
 import type { EventType } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import {
@@ -7,17 +7,17 @@ import {
   type PersonLimits,
   type PersonQuery,
   type PersonRecord,
-  type PersonToCheck,
   type SignedIn,
   type SignIn,
 } from '../../keys/person-store.ts'
 import { columnOf } from '../../ledger/call-columns.ts'
-import { pageOf, present, recordOf, text } from '../rows.ts'
+import { pageOf, present, text } from '../rows.ts'
+import { nextCheckMs } from './check-time.ts'
 import { nextUlid, recordEvent } from './events.ts'
 import { getKey, POSITION, recordKeyEvent, recordNewCaps, withMonth } from './keys.ts'
 import { isUsable, readMemberLimits } from './member-limits.ts'
 import { atomic, columnsEqual, currentTime, type Operation } from './operation.ts'
-import { and, FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { and, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
 /** People. Whoever changes a person, or creates a key or a session for one, has the lock of the person's budget. */
@@ -27,7 +27,7 @@ const personColumns = (nowMs: number): Sql => sql`
   ${raw(PERSON_LIMIT_NAMES.map(columnOf).join(', '))}, month, day, spent_nanos, held_nanos, lost_nanos, day_spent_nanos,
   (SELECT count(*) FROM api_key WHERE person_id = p.id AND ${isUsable(nowMs)}) AS keys`
 
-function* readPerson(id: string, nowMs: number): Operation<PersonRecord | null> {
+export function* readPerson(id: string, nowMs: number): Operation<PersonRecord | null> {
   const [row] = yield sql`
     SELECT ${personColumns(nowMs)} FROM person AS p JOIN budget AS b ON b.id = p.budget_id WHERE p.id = ${id}`
   return row === undefined ? null : withMonth<PersonRecord>(row, nowMs)
@@ -76,6 +76,7 @@ const signInPerson = atomic(function* (signIn: SignIn): Operation<SignedIn> {
     ...shownAs(signIn),
     lastSeenAtMs: nowMs,
     checkedAtMs: nowMs,
+    checkDueMs: nextCheckMs(before.id, nowMs),
     refreshToken: refreshToken ?? undefined,
   })
   const person = present(yield* readPerson(before.id, nowMs))
@@ -87,7 +88,12 @@ function* createPerson(signIn: SignIn): Operation<PersonRecord> {
   const { newId: id, accountId, issuer, subject, refreshToken } = signIn
   const nowMs = yield* currentTime(signIn.atMs)
   const budgetId = yield* createBudget(accountId, nowMs)
-  const times = { createdAtMs: nowMs, lastSeenAtMs: nowMs, checkedAtMs: nowMs }
+  const times = {
+    createdAtMs: nowMs,
+    lastSeenAtMs: nowMs,
+    checkedAtMs: nowMs,
+    checkDueMs: nextCheckMs(id, nowMs),
+  }
   const row = { id, accountId, budgetId, issuer, subject, refreshToken, ...shownAs(signIn), ...times }
   yield insertInto('person', [row])
   const person = present(yield* readPerson(id, nowMs))
@@ -175,13 +181,14 @@ export function* changeLimits(
 }
 
 /** Revokes all keys and ends all sessions. An expired device is revoked too, because a refresh would revive it. */
-function* endAccess({ id, accountId }: PersonRecord, actor: Actor, nowMs: number): Operation<void> {
+export function* endAccess({ id, accountId }: PersonRecord, actor: Actor, nowMs: number): Operation<void> {
   const revoked = yield sql`
     UPDATE api_key SET revoked_at_ms = ${nowMs}
     WHERE person_id = ${id} AND revoked_at_ms IS NULL
       AND (device_until_ms IS NOT NULL OR expires_at_ms IS NULL OR expires_at_ms > ${nowMs})
     RETURNING id`
   yield sql`DELETE FROM session WHERE person_id = ${id}`
+  yield sql`DELETE FROM device_code WHERE person_id = ${id}`
   yield sql`UPDATE person SET refresh_token = NULL WHERE id = ${id}`
   for (const row of revoked) {
     const key = present(yield* getKey(accountId, text(row, 'id'), nowMs))
@@ -202,7 +209,7 @@ const unblockPerson = atomic(function* (accountId: string, id: string, actor: Ac
   return yield* setStatus(locked.person, 'active', actor, locked.nowMs)
 })
 
-function* setStatus(
+export function* setStatus(
   { id }: PersonRecord,
   status: PersonRecord['status'],
   actor: Actor,
@@ -228,14 +235,6 @@ const movePerson = atomic(function* (id: string, accountId: string, actor: Actor
   return person
 })
 
-/** The provider no longer knows the person, or gives the person no group of a rule. */
-const blockLeaver = atomic(function* (id: string, atMs: number) {
-  const locked = yield* lockPerson(id, atMs)
-  if (locked === null || locked.person.status === 'blocked') return
-  yield* endAccess(locked.person, SYSTEM, locked.nowMs)
-  yield* setStatus(locked.person, 'blocked', SYSTEM, locked.nowMs)
-})
-
 function* listPeople(query: PersonQuery): Operation<Page<PersonRecord>> {
   const { accountId, status, search, after, limit, atMs } = query
   const nowMs = yield* currentTime(atMs)
@@ -252,33 +251,6 @@ function* listPeople(query: PersonQuery): Operation<Page<PersonRecord>> {
   return pageOf(rows, limit, (row) => withMonth<PersonRecord>(row, nowMs))
 }
 
-/** People who are read at once to find one with usable keys. */
-const DUE_MAX = 100
-
-/** Claims a person whom the provider was not asked about since `sinceMs`; null: there is none. `only`: only this person. */
-const claimPersonToCheck = atomic(function* (only: string | null, sinceMs: number, atMs: number) {
-  const nowMs = yield* currentTime(atMs)
-  const isWanted = only === null ? sql`true` : sql`id = ${only}`
-  const due = yield sql`
-    SELECT id, account_id, email, role, issuer, subject, refresh_token FROM person
-    WHERE refresh_token IS NOT NULL AND status = 'active' AND checked_at_ms <= ${sinceMs} AND ${isWanted}
-    ORDER BY checked_at_ms, id LIMIT ${DUE_MAX} ${FOR_DELETE}`
-  for (const row of due) {
-    const id = text(row, 'id')
-    yield sql`UPDATE person SET checked_at_ms = ${nowMs} WHERE id = ${id}`
-    const keys = yield sql`
-      SELECT id FROM api_key WHERE person_id = ${id} AND revoked_at_ms IS NULL
-        AND (device_until_ms > ${nowMs} OR expires_at_ms IS NULL OR expires_at_ms > ${nowMs}) LIMIT 1`
-    if (keys.length > 0) return recordOf<PersonToCheck>(row)
-  }
-  return null
-})
-
-/** The provider may give a new refresh token for the old one. */
-function* storeRefreshToken(id: string, refreshToken: Uint8Array): Operation<void> {
-  yield sql`UPDATE person SET refresh_token = ${refreshToken} WHERE id = ${id} AND status = 'active'`
-}
-
 export const PEOPLE = {
   brief: {
     getPerson,
@@ -287,9 +259,6 @@ export const PEOPLE = {
     blockPerson,
     unblockPerson,
     movePerson,
-    blockLeaver,
-    claimPersonToCheck,
-    storeRefreshToken,
   },
   reads: { listPeople },
 }

@@ -2,16 +2,13 @@ import { firstUlid } from '../../kernel/ids.ts'
 import { TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
 import type { RemoveCalls, RemovedCalls } from '../../ledger/request-log.ts'
 import { present, text } from '../rows.ts'
-import { atomic, currentTime, type Operation } from './operation.ts'
+import { takeLease } from './lease.ts'
+import { atomic, type Operation } from './operation.ts'
 import { FOR_DELETE, join, raw, type Sql, sql } from './sql.ts'
 
 /** Removes the calls of old months in portions. Their sums, and what was credited for them, stay. */
 
-/** The setting that says which node removes calls, and until when: 13 digits, a space, and the node. */
-const REMOVING = 'removes_calls'
-
-/** How long a node may take for a portion before another one takes over. */
-const LEASE_MS = 60_000
+const LEASE = 'removes_calls'
 
 const KEY = 'account_id, day, model, key_id'
 const SETTLED_SUMS = ['requests', ...Object.values(TOKEN_COLUMNS), 'cost_nanos', 'list_nanos']
@@ -36,7 +33,7 @@ const removeCalls = atomic(function* ({
   node,
   atMs,
 }: RemoveCalls): Operation<RemovedCalls> {
-  if (!(yield* takeLease(node, atMs))) return { kind: 'other_node' }
+  if (!(yield* takeLease(LEASE, node, atMs))) return { kind: 'other_node' }
   const month = new Date(beforeMs).toISOString().slice(0, 7)
   // An id is older than its call: a body may be slow, or the call waits. A call with a younger id is removed later.
   const rows = yield sql`
@@ -52,19 +49,6 @@ const removeCalls = atomic(function* ({
     next: rows.length < limit ? null : text(present(rows.at(-1)), 'id'),
   }
 })
-
-/** One node removes calls at a time. */
-function* takeLease(node: string, atMs: number): Operation<boolean> {
-  const nowMs = yield* currentTime(atMs)
-  const until = String(Math.trunc(nowMs) + LEASE_MS).padStart(13, '0')
-  const taken = yield sql`
-    INSERT INTO setting (name, value) VALUES (${REMOVING}, ${`${until} ${node}`})
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value
-    WHERE substr(setting.value, 15) = ${node}
-      OR substr(setting.value, 1, 13) < ${String(Math.trunc(nowMs)).padStart(13, '0')}
-    RETURNING name`
-  return taken.length > 0
-}
 
 function* remove(chosen: Sql): Operation<void> {
   yield sql`

@@ -243,6 +243,7 @@ function expiringKeys(accountId: string, nowMs: number, untilMs: number): Sql {
       CAST(0 AS bigint) AS spent_nanos
     FROM api_key AS k ${byStore({ sqlite: 'INDEXED BY api_key_expiring', postgres: '' })} JOIN budget AS b ON b.id = k.budget_id
     WHERE k.account_id = ${accountId} AND expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL
+      AND device_until_ms IS NULL
       AND expires_at_ms > ${nowMs} AND expires_at_ms <= ${untilMs}`
 }
 

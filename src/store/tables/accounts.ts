@@ -5,6 +5,7 @@ import type {
   PersonRole,
   PersonStatus,
 } from '../../kernel/vocabulary.ts'
+import type { DeviceCodeStatus } from '../../keys/device-store.ts'
 import type { Metadata } from '../../keys/key-store.ts'
 import { column } from '../columns.ts'
 import { table } from '../table.ts'
@@ -110,13 +111,15 @@ export const ACCOUNTS_TABLES = {
       refreshToken: bytes.orNull(),
       // When the provider last confirmed the person, or was last asked.
       checkedAtMs: integer,
+      // When it is to be asked again.
+      checkDueMs: integer,
     },
     key: ['id'],
     indexes: {
       person_by_subject: { columns: ['issuer', 'subject'], isUnique: true },
       person_by_account: { columns: ['accountId', 'id'] },
       person_by_check: {
-        columns: ['checkedAtMs', 'id'],
+        columns: ['checkDueMs', 'id'],
         where: "refresh_token IS NOT NULL AND status = 'active'",
       },
     },
@@ -217,6 +220,28 @@ export const ACCOUNTS_TABLES = {
       session_by_key: { columns: ['keyId', 'expiresAtMs'] },
       session_by_person: { columns: ['personId', 'expiresAtMs'], where: 'person_id IS NOT NULL' },
       session_by_expiry: { columns: ['expiresAtMs'] },
+    },
+    isExported: false,
+  }),
+
+  /** A device that waits for a person to approve it. */
+  deviceCode: table('device_code', {
+    columns: {
+      digest: bytes,
+      // Without the hyphen.
+      userCode: text,
+      client: text,
+      status: text.of<DeviceCodeStatus>().default('pending'),
+      // Who approved it.
+      personId: text.orNull().references('person'),
+      polledAtMs: integer.orNull(),
+      expiresAtMs: integer,
+    },
+    key: ['digest'],
+    indexes: {
+      device_code_by_user_code: { columns: ['userCode'], isUnique: true },
+      device_code_by_person: { columns: ['personId'], where: 'person_id IS NOT NULL' },
+      device_code_by_expiry: { columns: ['expiresAtMs'] },
     },
     isExported: false,
   }),

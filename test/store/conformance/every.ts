@@ -3,6 +3,7 @@ import { capConformance } from './caps.ts'
 import { ceilingConformance } from './ceilings.ts'
 import { creditBackConformance } from './credit-back.ts'
 import { deferredConformance } from './deferred.ts'
+import { deviceConformance } from './devices.ts'
 import type { OpenStoreUnderTest } from './fixtures.ts'
 import { onceConformance } from './idempotency.ts'
 import { keyListConformance } from './key-list.ts'
@@ -10,6 +11,7 @@ import { keyConformance } from './keys.ts'
 import { ledgerConformance } from './ledger.ts'
 import { overrunConformance } from './overruns.ts'
 import { peopleConformance } from './people.ts'
+import { personCheckConformance } from './person-checks.ts'
 import { personKeyConformance } from './person-keys.ts'
 import { refusedCallConformance } from './refused-calls.ts'
 import { requestLogConformance } from './request-log.ts'
@@ -29,6 +31,8 @@ export function storeConformance(storeName: string, openStore: OpenStoreUnderTes
   onceConformance(storeName, openStore)
   peopleConformance(storeName, openStore)
   personKeyConformance(storeName, openStore)
+  personCheckConformance(storeName, openStore)
+  deviceConformance(storeName, openStore)
   requestLogConformance(storeName, openStore)
   sessionConformance(storeName, openStore)
   socketConformance(storeName, openStore)

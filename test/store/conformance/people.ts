@@ -247,30 +247,4 @@ export function peopleConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(await idsOf({ after: 'per_c', limit: 1 }), 'b')
     assert.equal((await store.listPeople({ ...all, limit: 2 })).more, true)
   })
-
-  test('a person with usable keys is checked once, by one caller', async ({ store }) => {
-    const token = Buffer.from('sealed')
-    await addPerson(store, 'ada', { refreshToken: token })
-    await addPerson(store, 'keyless', { refreshToken: token, atMs: NOON - 1 })
-    await addPerson(store, 'tokenless')
-    for (const name of ['ada', 'tokenless']) await createKey(store, name, `per_${name}`)
-    const claim = (sinceMs: number, only: string | null = null) =>
-      store.claimPersonToCheck(only, sinceMs, NOON + 1_000)
-    assert.equal(await claim(NOON - 1_000), null, 'asked recently')
-    assert.equal(await claim(NOON + 1, 'per_keyless'), null)
-    const claimed = await claim(NOON)
-    assert.deepEqual(claimed && { ...claimed, refreshToken: Buffer.from(claimed.refreshToken) }, {
-      ...{ id: 'per_ada', accountId: 'default', email: 'ada@example.com', role: 'member' },
-      ...{ issuer: 'https://login.example', subject: 'sub ada', refreshToken: token },
-    })
-    assert.equal(await claim(NOON), null)
-    await store.storeRefreshToken('per_ada', Buffer.from('next'))
-    const again = await claim(NOON + 2_000)
-    assert.equal(String(again && Buffer.from(again.refreshToken)), 'next')
-    await store.blockLeaver('per_ada', NOON)
-    assert.equal((await personOf(store, 'ada')).status, 'blocked')
-    assert.equal(await ask(store, 'req_1', 'ada'), 'revoked_key')
-    await store.storeRefreshToken('per_ada', token)
-    assert.equal(await claim(NOON + 9_000), null)
-  })
 }

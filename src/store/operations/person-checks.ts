@@ -1,0 +1,71 @@
+import { SYSTEM } from '../../kernel/actor.ts'
+import type { ClaimedCheck, PersonToCheck } from '../../keys/person-store.ts'
+import { recordOf, text } from '../rows.ts'
+import { nextCheckMs } from './check-time.ts'
+import { takeLease } from './lease.ts'
+import { atomic, currentTime, type Operation } from './operation.ts'
+import { endAccess, lockPerson, setStatus } from './people.ts'
+import { FOR_DELETE, FOR_UPDATE, sql } from './sql.ts'
+
+/** Asking the identity provider about people again. Whoever claims a person asks, so that no other node does. */
+
+const TO_CHECK = sql`
+  SELECT id, account_id, email, role, issuer, subject, refresh_token FROM person
+  WHERE refresh_token IS NOT NULL AND status = 'active'`
+
+/** Claims a person whom the provider was not asked about since `sinceMs`; null: there is nothing to ask. */
+const claimCheck = atomic(function* (id: string, sinceMs: number, atMs: number) {
+  const [row] = yield sql`${TO_CHECK} AND id = ${id} AND checked_at_ms <= ${sinceMs} ${FOR_UPDATE}`
+  if (row === undefined) return null
+  yield* markChecked(id, yield* currentTime(atMs))
+  return recordOf<PersonToCheck>(row)
+})
+
+/** People who are read at once to find one with usable keys. */
+const DUE_MAX = 100
+
+const LEASE = 'checks_people'
+
+/** Claims the next person with usable keys whose daily check is due. One node does this at a time. */
+const claimDueCheck = atomic(function* (node: string, atMs: number): Operation<ClaimedCheck> {
+  const nowMs = yield* currentTime(atMs)
+  const isDue = sql`check_due_ms <= ${nowMs} ORDER BY check_due_ms, id`
+  // The lease is a write, which an idle gateway should not make.
+  if ((yield sql`${TO_CHECK} AND ${isDue} LIMIT 1`).length === 0) return { kind: 'nobody' }
+  if (!(yield* takeLease(LEASE, node, nowMs))) return { kind: 'nobody' }
+  const due = yield sql`${TO_CHECK} AND ${isDue} LIMIT ${DUE_MAX} ${FOR_DELETE}`
+  for (const row of due) {
+    const id = text(row, 'id')
+    yield* markChecked(id, nowMs)
+    const keys = yield sql`
+      SELECT id FROM api_key WHERE person_id = ${id} AND revoked_at_ms IS NULL
+        AND (device_until_ms > ${nowMs} OR expires_at_ms IS NULL OR expires_at_ms > ${nowMs}) LIMIT 1`
+    if (keys.length > 0) return { kind: 'person', person: recordOf<PersonToCheck>(row) }
+  }
+  return { kind: 'keyless' }
+})
+
+function* markChecked(id: string, nowMs: number): Operation<void> {
+  yield sql`
+    UPDATE person SET checked_at_ms = ${nowMs}, check_due_ms = ${nextCheckMs(id, nowMs)} WHERE id = ${id}`
+}
+
+/** The provider no longer knows the person, or gives no group of a rule. Not if the person has signed in since. */
+const blockLeaver = atomic(function* ({ id, refreshToken }: PersonToCheck, atMs: number): Operation<boolean> {
+  const locked = yield* lockPerson(id, atMs)
+  const asked = yield sql`SELECT id FROM person WHERE id = ${id} AND refresh_token = ${refreshToken}`
+  if (locked?.person.status !== 'active' || asked.length === 0) return false
+  yield* endAccess(locked.person, SYSTEM, locked.nowMs)
+  yield* setStatus(locked.person, 'blocked', SYSTEM, locked.nowMs)
+  return true
+})
+
+/** The provider may give a new refresh token for the old one. A block, or a sign-in since, wins. */
+function* replaceRefreshToken({ id, refreshToken }: PersonToCheck, next: Uint8Array): Operation<void> {
+  yield sql`UPDATE person SET refresh_token = ${next} WHERE id = ${id} AND refresh_token = ${refreshToken}`
+}
+
+export const PERSON_CHECKS = {
+  brief: { claimCheck, claimDueCheck, blockLeaver, replaceRefreshToken },
+  reads: {},
+}
