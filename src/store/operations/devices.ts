@@ -10,7 +10,7 @@ import type {
 import { NO_LIMITS } from '../../keys/key-store.ts'
 import type { PersonRecord } from '../../keys/person-store.ts'
 import { bool, recordOf, text } from '../rows.ts'
-import { insertKey, recordKeyEvent, revokeKey } from './keys.ts'
+import { endKey, insertKey, recordKeyEvent } from './keys.ts'
 import { readMemberLimits } from './member-limits.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { actorOf, lockPerson, readPerson } from './people.ts'
@@ -79,7 +79,7 @@ function* createDevice(
   const excess = yield sql`
     SELECT id FROM api_key WHERE person_id = ${personId} AND revoked_at_ms IS NULL AND device_until_ms > ${nowMs}
     ORDER BY id DESC LIMIT 100 OFFSET ${limits.devicesPerPersonMax - 1}`
-  for (const row of excess) yield* revokeKey(accountId, text(row, 'id'), nowMs, actor)
+  for (const row of excess) yield* endKey(accountId, text(row, 'id'), nowMs, actor)
   const { allowedModels, logRequests } = yield* readMemberLimits(accountId)
   const value = yield* insertKey({
     ...NO_LIMITS,
@@ -126,7 +126,7 @@ const refreshDevice = atomic(function* (
 const revokeDevice = atomic(function* (digest: Uint8Array, atMs: number): Operation<void> {
   const device = yield* findDevice(digest, atMs)
   const person = device && (yield* readPerson(device.personId, atMs))
-  if (device !== null && person !== null) yield* revokeKey(device.accountId, device.id, atMs, actorOf(person))
+  if (device !== null && person !== null) yield* endKey(device.accountId, device.id, atMs, actorOf(person))
 })
 
 export const DEVICES = {

@@ -82,7 +82,7 @@ const updateKey = atomic(function* (
 })
 
 /** The key of a device is revoked even if it has expired, because a refresh would revive it. */
-export const revokeKey = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {
+export const endKey = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {
   const locked = yield* lockKey(accountId, id, atMs)
   if (locked === null || locked.key.revokedAtMs !== null) return locked?.key ?? null
   if (!locked.isUsable && locked.key.deviceUntilMs === null) return locked.key
@@ -280,6 +280,6 @@ const sweepEvents = atomic(function* (atMs: number, from: SweptTo | null): Opera
 })
 
 export const KEYS = {
-  brief: { createKey, getKey, updateKey, revokeKey, rotateKey, sweepEvents },
+  brief: { createKey, getKey, updateKey, revokeKey: endKey, rotateKey, sweepEvents },
   reads: { listKeys, readKeyNames },
 }
