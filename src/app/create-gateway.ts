@@ -126,6 +126,7 @@ export async function createGateway(opened: Opened) {
     ownUpstreams,
     stateful: config.stateful,
     isMaintenance: surroundings.maintenance === true,
+    hasSignIn: config.signIn !== null,
     minting: config.minting,
     inFlight: { count: 0, preflights: 0 },
     keyShares: new KeyShares(config.callsInFlightPerKeyMax),

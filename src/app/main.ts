@@ -6,7 +6,6 @@ import { readOverlayText, readPricing } from '../config/read-pricing.ts'
 import { checkNodeSockets } from '../http/node-sockets.ts'
 import { createHttpServer, type HttpServer, type ServerOptions } from '../http/server.ts'
 import type { CertificatePair } from '../http/tls-handshakes.ts'
-import { isSignInPath } from '../http/validate-head.ts'
 import { openFrontDoor, shapeBroken } from '../http-calls/handle-request.ts'
 import { atMostEvery, systemClock, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import { unlessLate, untilQuiet } from '../kernel/deadlines.ts'
@@ -116,7 +115,8 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     onExchange: openFrontDoor(gateway, async (exchange, target, credential) => {
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
       if (isDashboardPath(target)) return await answerDashboard(exchange, target, dashboard.get)
-      if (signIn !== null && isSignInPath(target.path)) return await signIn.answer(exchange, target)
+      const signInEndpoint = signIn?.endpoint(target)
+      if (signInEndpoint != null) return await signInEndpoint(exchange, credential)
       const { handleOwned } = await router.get()
       await handleOwned(exchange, target, credential, management)
     }),
@@ -134,6 +134,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     void outbox.replay(spool?.pending() ?? [], (closing) => void counts.countReplay(closing, store))
     webhooks.start()
     if (config.deferredPoll) deferrals.start()
+    signIn?.start()
   }
   const retention = gateway.isMaintenance ? null : startRetention(store, clock, config, log)
 
@@ -167,6 +168,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
       priceSource.stop()
       retention?.stop()
       await deferrals.stop()
+      await signIn?.stop()
       router.cancel()
       dashboard.cancel()
       const cutStreams = await drain(server, created, config.drainMs)

@@ -22,7 +22,13 @@ export interface SignInConfig {
   readonly allowedDomains: readonly string[]
   readonly rules: readonly SignInRule[]
   readonly sessionMs: number
+  /** How long the key of a device can be refreshed after its last refresh. */
+  readonly deviceMs: number
+  /** What coding agents apply as their managed settings. Null: nothing. */
+  readonly managedSettings: ManagedSettings | null
 }
+
+export type ManagedSettings = Readonly<Record<string, unknown>>
 
 interface Given {
   readonly signInIssuer: string | null
@@ -33,6 +39,8 @@ interface Given {
   readonly signInAllowedDomains: readonly string[]
   readonly signInRules: readonly SignInRule[]
   readonly signInSessionHours: number
+  readonly signInDeviceDays: number
+  readonly signInManagedSettings: ManagedSettings | null
   readonly oidcClientSecret: Secret | null
   readonly dashboardUrl: URL | null
 }
@@ -63,5 +71,7 @@ export function readSignIn(given: Given, problems: string[]): SignInConfig | nul
     allowedDomains: given.signInAllowedDomains,
     rules,
     sessionMs: given.signInSessionHours * 3_600_000,
+    deviceMs: given.signInDeviceDays * 86_400_000,
+    managedSettings: given.signInManagedSettings,
   }
 }

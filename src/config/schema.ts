@@ -330,6 +330,12 @@ export const FILE_SETTINGS = {
   ],
   signInRules: ['sign_in.rules', signInRules],
   signInSessionHours: ['sign_in.session_hours', wholeNumber(1, 168).default(12)],
+  signInDeviceDays: ['sign_in.device_days', wholeNumber(1, 400).default(30)],
+  /** Null: devices get none. */
+  signInManagedSettings: [
+    'sign_in.managed_settings',
+    z.record(z.string(), z.unknown(), 'must be an object').nullable().default(null),
+  ],
   trustedProxies: [
     'trusted_proxies',
     z.array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list').default([]),

@@ -24,6 +24,8 @@ export interface Gateway extends Core {
   readonly ownUpstreams: OwnUpstreams
   readonly stateful: 'pass' | 'refuse'
   readonly isMaintenance: boolean
+  /** Whether people sign in, so that coding agents find their own paths here. */
+  readonly hasSignIn: boolean
   /** Whether endpoints that issue upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
   /** The calls and preflights that are upstream now. Their number is limited, which limits connections. */

@@ -44,8 +44,8 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
     const validated = validateTarget(rawTarget, firstValue(headers, 'host'))
     if (validated.kind === 'refused') return refuseAt(rawTarget, validated.refusal)
     const { target } = validated
-    if (hidesOwnedPath(target.path)) return refuseAt(target.path, HIDDEN_PATH)
-    const owned = isOwnedPath(target.path) || isBrowserAtRoot(target.path, exchange)
+    if (hidesOwnedPath(target.path, gateway.hasSignIn)) return refuseAt(target.path, HIDDEN_PATH)
+    const owned = isOwnedPath(target.path, gateway.hasSignIn) || isBrowserAtRoot(target.path, exchange)
     if (!owned && gateway.isMaintenance) return refuseAt(target.path, IN_MAINTENANCE)
     const handled = owned
       ? handleOwned(exchange, target, parseCredential(exchange, gateway.credentials))

@@ -94,8 +94,14 @@ const OWNED_EXACT: ReadonlySet<string> = new Set([
 ])
 const OWNED_BELOW = ['/v1/keys/', '/gateway/', '/dashboard/']
 
-export function isOwnedPath(path: string): boolean {
-  return OWNED_EXACT.has(path) || OWNED_BELOW.some((start) => path.startsWith(start))
+/** Where coding agents expect what belongs to the sign-in of people. Without such a sign-in, they are upstream's. */
+const OWNED_WITH_SIGN_IN: ReadonlySet<string> = new Set([
+  ...'/.well-known/oauth-authorization-server /managed/settings /api/oauth/usage'.split(' '),
+])
+
+export function isOwnedPath(path: string, hasSignIn = false): boolean {
+  if (OWNED_EXACT.has(path) || OWNED_BELOW.some((start) => path.startsWith(start))) return true
+  return hasSignIn && OWNED_WITH_SIGN_IN.has(path)
 }
 
 /** The addresses through which people sign in at an identity provider. */
@@ -104,7 +110,7 @@ export function isSignInPath(path: string): boolean {
 }
 
 /** Whether encoded slashes hide an own path. A proxy or upstream might decode it, so it must not be forwarded. */
-export function hidesOwnedPath(path: string): boolean {
+export function hidesOwnedPath(path: string, hasSignIn = false): boolean {
   const decoded = decodeSlashes(path)
-  return decoded !== path && !isOwnedPath(path) && isOwnedPath(decoded)
+  return decoded !== path && !isOwnedPath(path, hasSignIn) && isOwnedPath(decoded, hasSignIn)
 }

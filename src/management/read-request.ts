@@ -149,7 +149,7 @@ function readIdempotencyKey(
 
 type OwnBody = { readonly kind: 'body'; readonly bytes: Buffer } | Refused | { readonly kind: 'client_left' }
 
-function receiveBody(exchange: Exchange, times: BodyTimes, bytesMax: number): Promise<OwnBody> {
+export function receiveBody(exchange: Exchange, times: BodyTimes, bytesMax: number): Promise<OwnBody> {
   return new Promise((resolve) => {
     const { req, res, headers } = exchange
     if (res.isOver) return resolve({ kind: 'client_left' })

@@ -2,6 +2,7 @@ import * as oidc from 'openid-client'
 import type { SignInConfig } from '../config/read-sign-in.ts'
 import type { EgressRules } from '../http/egress.ts'
 import type { Clock } from '../kernel/clock.ts'
+import type { Secret } from '../kernel/secret.ts'
 import { type Claims, hasNeededClaims } from './claims.ts'
 import { providerFetch } from './provider-fetch.ts'
 
@@ -28,6 +29,12 @@ export interface Identity {
 export type NotIdentified =
   | { readonly kind: 'expired' | 'denied' }
   | { readonly kind: 'provider_failed'; readonly reason: string }
+
+/** What the provider says of somebody who signed in before. `unknown`: it does not accept the refresh token any more. */
+export type Confirmation =
+  | { readonly kind: 'confirmed'; readonly claims: Claims; readonly refreshToken: string | null }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'failed'; readonly reason: string }
 
 /** The company's OpenID Connect provider. Nothing is asked of it before the first sign-in. */
 export class IdentityProvider {
@@ -85,6 +92,25 @@ export class IdentityProvider {
     }
   }
 
+  /** Asks again about a person who has signed in before. Never throws. */
+  async refresh(refreshToken: Secret, subject: string): Promise<Confirmation> {
+    try {
+      const configuration = await this.#discover()
+      const tokens = await oidc.refreshTokenGrant(configuration, refreshToken.reveal())
+      const claims: Claims = tokens.claims() ?? { sub: subject }
+      if (claims['sub'] !== subject) return { kind: 'failed', reason: 'the answer is about another person' }
+      return {
+        kind: 'confirmed',
+        claims: await this.#complete(configuration, tokens.access_token, { ...claims, sub: subject }),
+        refreshToken: tokens.refresh_token ?? null,
+      }
+    } catch (error) {
+      if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant')
+        return { kind: 'unknown' }
+      return { kind: 'failed', reason: reasonOf(error) }
+    }
+  }
+
   /** Where a person ends the session at the provider too. Null: the provider has no such page. */
   async endSessionUrl(): Promise<string | null> {
     const configuration = await this.#discover()
@@ -102,7 +128,7 @@ export class IdentityProvider {
   async #complete(
     configuration: oidc.Configuration,
     accessToken: string,
-    claims: oidc.IDToken,
+    claims: Claims & { readonly sub: string },
   ): Promise<Claims> {
     const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined
     if (!hasUserInfo || hasNeededClaims(claims, this.#settings)) return claims

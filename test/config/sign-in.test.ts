@@ -45,6 +45,8 @@ test('sign_in has defaults, and is off without an issuer', () => {
     allowedDomains: [],
     rules: RIGHT.rules,
     sessionMs: 12 * 3_600_000,
+    deviceMs: 30 * 86_400_000,
+    managedSettings: null,
   })
 })
 

@@ -23,6 +23,8 @@ const gateway = await startGateway({
       allowedDomains: ['example.com'],
       rules: [{ group: 'developers', role: 'admin', account: 'default' }],
       sessionMs: 3_600_000,
+      deviceMs: 30 * 86_400_000,
+      managedSettings: null,
     },
   },
 })

@@ -19,12 +19,18 @@ export class PersonBrowser {
     this.#gateway = gateway
   }
 
-  async open(address: string, method = 'GET', headers: Readonly<Record<string, string>> = {}): Promise<Seen> {
+  async open(
+    address: string,
+    method = 'GET',
+    headers: Readonly<Record<string, string>> = {},
+    body?: object,
+  ): Promise<Seen> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     const response = await fetch(this.#gateway.url + address.replace(DASHBOARD_URL, ''), {
       method,
       redirect: 'manual',
       headers: { ...(cookie === '' ? {} : { cookie }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     for (const line of response.headers.getSetCookie()) {
       const [, name = '', value = ''] = /^(\w+)=([^;]*)/.exec(line) ?? []

@@ -16,6 +16,8 @@ export interface Part {
   readonly signature?: 'right' | 'foreign' | 'none'
   readonly userInfo?: Json
   readonly refreshToken?: string
+  /** The error of a refresh. Without it, the claims are confirmed. */
+  readonly refreshError?: string
   /** Over the right discovery document. */
   readonly discovery?: Json
   /** The path that answers 500. */
@@ -98,6 +100,7 @@ export class PlayedProvider {
   }
 
   #exchange(body: URLSearchParams): readonly [number, Json] {
+    if (body.get('grant_type') === 'refresh_token') return this.#refresh()
     const given = body.get('code') ?? ''
     const code = this.#codes.get(given)
     this.#codes.delete(given)
@@ -105,19 +108,21 @@ export class PlayedProvider {
       .update(body.get('code_verifier') ?? '')
       .digest('base64url')
     if (code === undefined || code.challenge !== challenge) return [400, { error: 'invalid_grant' }]
-    const refresh = this.part.refreshToken
-    return [
-      200,
-      {
-        access_token: 'access',
-        token_type: 'Bearer',
-        id_token: this.#idToken(code.nonce),
-        ...(refresh === undefined ? {} : { refresh_token: refresh }),
-      },
-    ]
+    return [200, this.#tokens(code.nonce)]
   }
 
-  #idToken(nonce: string): string {
+  #refresh(): readonly [number, Json] {
+    const { refreshError: error } = this.part
+    return error === undefined ? [200, this.#tokens()] : [400, { error }]
+  }
+
+  #tokens(nonce?: string): Json {
+    const token = { access_token: 'access', token_type: 'Bearer', id_token: this.#idToken(nonce) }
+    const { refreshToken } = this.part
+    return refreshToken === undefined ? token : { ...token, refresh_token: refreshToken }
+  }
+
+  #idToken(nonce: string | undefined): string {
     const { claims, signature = 'right' } = this.part
     const now = Math.floor(Date.now() / 1_000)
     const right = { iss: this.issuer, sub: 'ada', aud: 'tollgate', iat: now, exp: now + 300, nonce }

@@ -1,39 +1,19 @@
 import assert from 'node:assert/strict'
-import type { SignInConfig } from '../../src/config/read-sign-in.ts'
-import { Secret } from '../../src/kernel/secret.ts'
 import { movableClock } from '../management/movable-clock.ts'
 import { startGateway } from '../support/gateway.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { DASHBOARD_URL, PersonBrowser, type Seen } from './person-browser.ts'
+import { settingsOf, visit } from './played-people.ts'
 import { type Part, PlayedProvider } from './played-provider.ts'
 
 const provider = await PlayedProvider.start()
-const settings: SignInConfig = {
-  issuer: provider.issuer,
-  clientId: 'tollgate',
-  clientSecret: new Secret('of the client'),
-  dashboardUrl: DASHBOARD_URL,
-  scopes: ['openid', 'email', 'profile'],
-  groupsClaim: 'groups',
-  emailClaim: 'email',
-  allowedDomains: ['Example.com'],
-  rules: [
-    { group: 'platform', role: 'operator' },
-    { group: 'developers', role: 'member', account: 'default' },
-  ],
-  sessionMs: 3_600_000,
-}
+const settings = settingsOf(provider)
 const clock = movableClock()
 const gateway = await startGateway({ clock, settings: { signIn: settings } })
 closeAfter(gateway, provider)
 
-/** Begins a sign-in, and comes back from a provider that plays the part. */
-async function signIn(part: Part = {}, browser = new PersonBrowser(gateway), returnTo?: string) {
-  provider.part = part
-  const seen = await browser.open(provider.approve(await browser.begin(returnTo)))
-  provider.part = {}
-  return { ...seen, browser }
-}
+const signIn = (part: Part = {}, browser = new PersonBrowser(gateway), returnTo?: string) =>
+  visit({ provider, browser, ...(returnTo === undefined ? {} : { returnTo }) }, part)
 
 function assertPage({ status, headers, text }: Seen, wanted: number): void {
   assert.equal(status, wanted, text)
