@@ -29,7 +29,7 @@ export async function readRequest(
     exchange.req.discard(Infinity)
     return { kind: 'request', query: query.value, body: null, idempotency: null } as const
   }
-  const received = await receiveBody(exchange, times, route.bodyBytesMax)
+  const received = await receiveOwnBody(exchange, times, route.bodyBytesMax)
   if (received.kind !== 'body') return received
   const body = checkBody(route.body, received.bytes)
   if (body.kind === 'refused') return body
@@ -149,7 +149,7 @@ function readIdempotencyKey(
 
 type OwnBody = { readonly kind: 'body'; readonly bytes: Buffer } | Refused | { readonly kind: 'client_left' }
 
-export function receiveBody(exchange: Exchange, times: BodyTimes, bytesMax: number): Promise<OwnBody> {
+export function receiveOwnBody(exchange: Exchange, times: BodyTimes, bytesMax: number): Promise<OwnBody> {
   return new Promise((resolve) => {
     const { req, res, headers } = exchange
     if (res.isOver) return resolve({ kind: 'client_left' })

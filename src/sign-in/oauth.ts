@@ -1,6 +1,6 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { BodyTimes } from '../http/incoming-request.ts'
-import { receiveBody } from '../management/read-request.ts'
+import { receiveOwnBody } from '../management/read-request.ts'
 import { NO_STORE } from '../management/route.ts'
 
 /** The wire format of OAuth's endpoints (RFC 6749, 7009, 8414, 8628): forms in, JSON out. */
@@ -51,7 +51,7 @@ export async function readForm(
   exchange: Exchange,
   times: BodyTimes,
 ): Promise<ReadonlyMap<string, string> | OAuthReply | null> {
-  const received = await receiveBody(exchange, times, FORM_BYTES_MAX)
+  const received = await receiveOwnBody(exchange, times, FORM_BYTES_MAX)
   if (received.kind === 'client_left') return null
   if (received.kind === 'refused') return invalidRequest(received.refusal.message)
   const pairs = [...new URLSearchParams(received.bytes.toString('utf8'))]

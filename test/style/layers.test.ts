@@ -25,7 +25,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   'http-calls': 'kernel http keys ledger metering pricing providers telemetry config calls objects sockets',
   sockets: 'kernel http ledger metering pricing providers calls http-calls',
   management: 'kernel api http keys ledger metering pricing providers webhooks',
-  'sign-in': 'kernel http keys config management',
+  'sign-in': 'kernel http keys ledger providers api config management',
   store: 'kernel api keys ledger webhooks',
   app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management sign-in',
   reconcile: 'kernel http pricing store',
