@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { FULL_SCALE } from './support/scale.ts'
 
 /** `npm run test:long [-- run [argument …]]`: all runs are made even if one fails; the end names failures. */
-type Run = readonly [file: string, env?: Readonly<Record<string, string>>]
+type Run = readonly [file: string, env?: Readonly<Record<string, string>>, ...args: string[]]
 
 const FULL = { TEST_SCALE: String(FULL_SCALE) }
 
@@ -13,13 +13,14 @@ const RUNS: Readonly<Record<string, Run>> = {
   chaos: ['test/cluster/long-chaos.ts'],
   deferred: ['test/cluster/long-deferred.ts'],
   'node-versions': ['test/docs/long-node-versions.ts'],
+  package: ['test/run.ts', {}, 'test/deploy/long-package.ts'],
   jam: ['test/hostile/long-jam.ts'],
   simulation: ['test/store/long-simulation.ts', FULL],
   'simulation-postgres': ['test/store/long-simulation.ts', { ...FULL, TEST_STORE: 'postgres' }],
 }
 
-async function play([file, env]: Run, args: readonly string[]): Promise<boolean> {
-  const child = spawn(process.execPath, [file, ...args], {
+async function play([file, env, ...first]: Run, args: readonly string[]): Promise<boolean> {
+  const child = spawn(process.execPath, [file, ...first, ...args], {
     cwd: new URL('..', import.meta.url),
     env: { ...process.env, ...env },
     stdio: 'inherit',

@@ -10,8 +10,6 @@ import { PAGES, person } from './company.ts'
 const DOCS_DIR = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
 const SHOWN: Readonly<Record<string, string>> = {
   'overview-1440-light': 'overview',
-  'request-1440-light': 'request',
-  'usage-1440-dark': 'usage-dark',
 }
 
 const named = process.argv.slice(2)

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
 import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config/read-config.ts'
-import { TrustedProxies } from '../../src/http/addresses.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { root } from '../style/source-tree.ts'
 import { test } from '../support/suite.ts'
+import { problemsOf, problemsOfManifests } from './schemas.ts'
 
 const deploy = join(root, 'deploy')
 const textOf = (name: string) => readFileSync(join(deploy, name), 'utf8')
@@ -18,14 +18,18 @@ interface Service {
   readonly volumes?: readonly string[]
   readonly stop_grace_period?: string
   readonly ulimits?: { readonly nofile: number }
+  readonly networks?: { readonly default: { readonly ipv4_address: string } }
 }
 interface Compose {
   readonly services: Readonly<Record<string, Service>>
-  readonly networks: {
-    readonly default: { readonly ipam: { readonly config: readonly { subnet: string }[] } }
-  }
   readonly volumes: Readonly<Record<string, unknown>>
 }
+test('the Compose files follow the Compose specification', () => {
+  for (const name of ['compose.yaml', 'compose.single.yaml'])
+    assert.deepEqual(problemsOf('compose', parse(textOf(name), { merge: true })), [], name)
+  assert.notDeepEqual(problemsOf('compose', { services: { gateway: { imag: 'tollgate' } } }), [])
+})
+
 const compose = parse(textOf('compose.yaml'), { merge: true }) as Compose
 const gateways = ['gateway-1', 'gateway-2'].map((name) => compose.services[name] ?? assert.fail(name))
 
@@ -66,7 +70,7 @@ test('compose.yaml: the gateways share database, pepper and admin key, and have 
   for (const volume of own) assert.ok(Object.hasOwn(compose.volumes, volume.split(':')[0] ?? ''), volume)
 })
 
-test('compose.yaml: the configuration loads, and trusts only the proxy of its network', () => {
+test('compose.yaml: the configuration loads, and trusts only the proxy', () => {
   const [gateway = assert.fail('no gateway')] = gateways
   const mounted = gateway.volumes?.find((volume) =>
     volume.includes(gateway.environment?.['TOLLGATE_CONFIG'] ?? '-'),
@@ -77,12 +81,7 @@ test('compose.yaml: the configuration loads, and trusts only the proxy of its ne
   ])
   const environment = { ...Object.fromEntries(given), TOLLGATE_CONFIG: mounted?.split(':')[0] }
   const config = readConfig(environment, deploy)
-  assert.deepEqual(
-    config.trustedProxies,
-    compose.networks.default.ipam.config.map(({ subnet }) => subnet),
-  )
-  const proxies = new TrustedProxies(config.trustedProxies)
-  assert.equal(proxies.clientOf('172.31.187.5', ['X-Forwarded-For', '203.0.113.9']), '203.0.113.9')
+  assert.deepEqual(config.trustedProxies, [compose.services['proxy']?.networks?.default.ipv4_address])
   assert.equal(config.databaseUrl?.reveal(), `postgres://tollgate:${'f'.repeat(64)}@postgres:5432/tollgate`)
 })
 
@@ -93,6 +92,25 @@ test('compose.yaml: every mounted file exists, and the stop grace period is long
   }
   for (const { stop_grace_period: grace } of gateways)
     assert.ok(Number.parseInt(grace ?? '0', 10) > stopSeconds)
+})
+
+test('Dockerfile: installs this version on the Node.js of the tests, without a network, and does not run as root', () => {
+  const text = textOf('Dockerfile')
+  const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    version: string
+    devDependencies: { node: string }
+  }
+  assert.deepEqual(text.match(/^FROM .+$/gm), [`FROM node:${devDependencies.node}-slim`])
+  assert.deepEqual(new Set(text.match(/tollgate-.*?\.tgz/g)), new Set([`tollgate-${version}.tgz`]))
+  assert.match(text, /^RUN npm install --global --offline /m)
+  assert.match(text, /^USER node$/m)
+  assert.equal(readFileSync(join(root, '.dockerignore'), 'utf8'), '*\n!tollgate-*.tgz\n')
+})
+
+test('kubernetes.yaml: every member is one of Kubernetes', () => {
+  const manifests = parseAllDocuments(textOf('kubernetes.yaml')).map((each) => each.toJS())
+  assert.equal(problemsOfManifests(manifests), '')
+  assert.match(problemsOfManifests([{ ...manifests[0], stringDat: {} }]), /stringDat"' does not exist/)
 })
 
 interface Manifest {
@@ -178,7 +196,7 @@ test('kubernetes.yaml: probes, ports, secrets and volumes match the gateway, and
     assert.throws(() => readConfig(environment, folder), /TOLLGATE_ADMIN_KEY[\s\S]*TOLLGATE_PEPPER/)
     const secret = '0'.repeat(64)
     const read = readConfig({ ...environment, TOLLGATE_PEPPER: secret, TOLLGATE_ADMIN_KEY: secret }, folder)
-    assert.deepEqual(read.trustedProxies, ['10.0.0.0/8'])
+    assert.deepEqual(read.trustedProxies, [])
     assert.ok(read.databaseUrl !== null && read.pepper !== null && read.adminKey !== null)
   } finally {
     rmSync(folder, { recursive: true })

@@ -42,6 +42,12 @@ test('every file and heading that a document links to exists', () => {
   }
 })
 
+test('every picture of the docs is shown in a document, because the package contains them all', () => {
+  const texts = documents.map(textOf).join('\n')
+  for (const file of globSync('docs/**/*.{png,svg}', { cwd: root }))
+    assert.ok(texts.includes(file.replace(/^docs\//, '')), `no document shows ${file}`)
+})
+
 /** As GitHub derives them: lower case, spaces to hyphens, only letters, digits and hyphens. */
 function anchorsOf(text: string): string[] {
   const outside = text.replaceAll(/^```[\s\S]*?^```$/gm, '')

@@ -10,7 +10,13 @@ import { createTestDatabase, databaseVariable } from './test-store.ts'
 
 /** Node alone cannot open a pseudo-terminal, and a bare machine has no other tool. */
 const pretendTerminal = new URL('pretend-terminal.ts', import.meta.url).href
-const program = fileURLToPath(new URL('../../src/cli/tollgate.ts', import.meta.url))
+/** The program and its first arguments. */
+export type Program = readonly [file: string, ...args: string[]]
+
+const SOURCE: Program = [
+  process.execPath,
+  fileURLToPath(new URL('../../src/cli/tollgate.ts', import.meta.url)),
+]
 
 export interface Finished {
   readonly code: number | null
@@ -29,8 +35,9 @@ export function runTollgate(
   args: readonly string[],
   environment: Environment = {},
   cwd?: string,
+  program = SOURCE,
 ): Promise<Finished> {
-  return watch(start(args, environment, cwd)).finished
+  return watch(start(args, environment, cwd, 'ignore', program)).finished
 }
 
 export interface CommandOptions {
@@ -98,7 +105,10 @@ export interface ServingProcess extends AsyncDisposable {
 }
 
 /** On a free port, in a new folder, on a new database or the named one. Resolves when it serves. */
-export async function serveTollgate(environment: Environment = {}): Promise<ServingProcess> {
+export async function serveTollgate(
+  environment: Environment = {},
+  program = SOURCE,
+): Promise<ServingProcess> {
   const cwd = mkdtempSync(join(tmpdir(), 'tollgate-process-'))
   const dataDir = environment['TOLLGATE_DATA_DIR'] ?? join(cwd, 'data')
   const given = environment['TOLLGATE_DATABASE_URL']
@@ -110,7 +120,8 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
     /^TOLLGATE_(?:MESSAGES|CHAT)_(?:URL|KEY)$/.test(name),
   )
   const simulator = place.databaseUrl === null || hasUpstream ? {} : { TOLLGATE_SIMULATOR: 'true' }
-  const child = start(['serve'], { TOLLGATE_PORT: '0', ...simulator, ...environment, ...storage }, cwd)
+  const variables = { TOLLGATE_PORT: '0', ...simulator, ...environment, ...storage }
+  const child = start(['serve'], variables, cwd, 'ignore', program)
   const watched = watch(child)
   const serving = /serves (https?:\/\/\S+)[\s\S]*apiKey: process\.env\.TOLLGATE_KEY \}\)\n\n$/
   const banner = await Promise.race([
@@ -160,8 +171,9 @@ function start(
   environment: Environment,
   cwd?: string,
   stdin: 'ignore' | 'pipe' = 'ignore',
+  [file, ...first]: Program = SOURCE,
 ): ChildProcess {
-  return spawn(process.execPath, [program, ...args], {
+  return spawn(file, [...first, ...args], {
     env: cleanEnvironment(environment),
     stdio: [stdin, 'pipe', 'pipe'],
     ...(cwd === undefined ? {} : { cwd }),
