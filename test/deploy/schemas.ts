@@ -17,11 +17,7 @@ export const SCHEMAS = {
 
 /** What the schema says against the value. */
 export function problemsOf(name: keyof typeof SCHEMAS, value: unknown): readonly string[] {
-  const {
-    $schema: _,
-    id: __,
-    ...schema
-  } = JSON.parse(readFileSync(join(FOLDER, SCHEMAS[name]), 'utf8')) as {
+  const { $schema: _, ...schema } = JSON.parse(readFileSync(join(FOLDER, SCHEMAS[name]), 'utf8')) as {
     $schema: string
   }
   // These schemas have formats and keywords of their own, and are of drafts that do not differ in what they use.
