@@ -5,12 +5,13 @@ import type { PriceBookObject, PricedModel, PricePush } from '../api/prices.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { fileProblem } from '../kernel/errors.ts'
 import { loadPrices } from '../pricing/load-book.ts'
-import { type PriceBook, versionAt } from '../pricing/price-book.ts'
+import { versionAt } from '../pricing/price-book.ts'
 import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
 import type { Client, Exact, Options } from './client.ts'
 import { examples, Failure } from './command.ts'
 import { connect } from './find-by-name.ts'
+import { overlayWarnings } from './overlay-warnings.ts'
 import { renderRecord, renderRecords } from './records.ts'
 import { outputStyle, PLAIN, print, printData, shownText } from './terminal.ts'
 
@@ -204,9 +205,10 @@ async function showPrices(name: string | undefined, options: Options): Promise<v
 }
 
 async function checkOverlay(file: string): Promise<void> {
-  const book = loadBook(file)
+  const { book, overlays } = loadOverlays(file)
   const last = book.versions.at(-1) ?? book.versions[0]
-  const shipped = versionAt(shippedBook(), systemClock.nowMs())
+  const nowMs = systemClock.nowMs()
+  const shipped = versionAt(shippedBook(), nowMs)
   const added = last.models.filter(({ id }) => !shipped.names.has(id))
   const changed = last.models.filter(({ id, entry }) => {
     const before = shipped.names.get(id)?.entry
@@ -216,13 +218,15 @@ async function checkOverlay(file: string): Promise<void> {
     return `  ${id}${fromMs === null ? '' : `, from ${new Date(fromMs).toISOString()}`}\n`
   })
   const entries = [...added, ...changed].map(({ entry }) => entry)
+  const warnings = overlays.flatMap((overlay) => overlayWarnings(overlay, last, shipped, nowMs))
   await print(
     `${file} is valid. Models added: ${added.length}, changed: ${changed.length}.\n${versions.join('')}` +
-      `USD per million tokens:\n${renderRecords(columnsOf('rates'), entries, PLAIN)}`,
+      `USD per million tokens:\n${renderRecords(columnsOf('rates'), entries, PLAIN)}` +
+      warnings.map((text) => `Warning: ${text}\n`).join(''),
   )
 }
 
-function loadBook(file: string): PriceBook {
+function loadOverlays(file: string) {
   let text: string
   try {
     text = readFileSync(file, 'utf8')
@@ -230,7 +234,7 @@ function loadBook(file: string): PriceBook {
     throw new Failure(`${file} cannot be read: ${fileProblem(error)}.`)
   }
   const loaded = loadPrices(text)
-  if (loaded.kind === 'book') return loaded.book
+  if (loaded.kind === 'book') return loaded
   const problems = loaded.problems.map((problem) => `  - ${problem}`)
   throw new Failure(`${file} cannot be used:\n${problems.join('\n')}`)
 }

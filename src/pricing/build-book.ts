@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { assumptionsFor, withAssumptions } from './assumptions.ts'
 import { compileVersion, instantMs } from './compile-version.ts'
 import type { PriceBook, PriceVersion } from './price-book.ts'
 import type { BookVersionEntry, ListChange, OverlayEntry, PriceList, SetPriceEntry } from './price-file.ts'
@@ -150,13 +151,18 @@ export function mergeLayers(
   fromMs: number | null,
 ): BookVersionEntry {
   const set: OverlayEntry = { models: sets.map(({ model, entry }) => ({ ...entry, id: model })) }
-  const merged = [...changes.map(pricesOf), set, ...overlays].reduce(applyOverlay, {
+  const listed = changes.map(pricesOf).reduce(applyOverlay, {
     ...base,
     id,
-    effective_from: base.effective_from,
+    effective_from: fromMs === null ? base.effective_from : new Date(fromMs).toISOString(),
     ...(Object.keys(fallbacks).length === 0 ? {} : { fallbacks }),
   })
-  return fromMs === null ? merged : { ...merged, effective_from: new Date(fromMs).toISOString() }
+  const merged = [set, ...overlays].reduce(applyOverlay, listed)
+  if (merged === listed) return listed
+  const models = merged.models.map((model, at) =>
+    at < listed.models.length ? model : withAssumptions(model, assumptionsFor(model, listed.models)),
+  )
+  return { ...merged, models }
 }
 
 function pricesOf({ id: _, ...change }: ListChange): OverlayEntry {

@@ -22,9 +22,12 @@ type Loaded<T> = T | { readonly kind: 'refused'; readonly problems: readonly str
 type LoadedBook = Loaded<{ readonly kind: 'book'; readonly book: PriceBook }>
 
 /** Reads an overlay file on top of the other layers. A refusal reports all problems of the file. */
-export function loadPrices(overlayText = '[]', layers: PriceLayers = BUILT_IN_LAYERS): LoadedBook {
+export function loadPrices(overlayText = '[]', layers: PriceLayers = BUILT_IN_LAYERS) {
   const read = readOverlays(overlayText)
-  return read.kind === 'refused' ? read : loadLayers({ ...layers, overlays: read.overlays })
+  if (read.kind === 'refused') return read
+  const { overlays } = read
+  const loaded = loadLayers({ ...layers, overlays })
+  return loaded.kind === 'refused' ? loaded : { ...loaded, overlays }
 }
 
 export function readOverlays(

@@ -49,11 +49,40 @@ test('check prints what a valid overlay changes and when, and the errors of an i
   assert.match(valid.stdout, /is valid\. Models added: 0, changed: 1\./)
   assert.match(valid.stdout, /\no3 +openai +77 +78\n/)
   assert.match(valid.stdout, /\+[0-9a-f]{8}, from 2030-01-01T00:00:00\.000Z/)
+  assert.match(
+    valid.stdout,
+    /\nWarning: The prices begin only on 2030-01-01\. Until then, the former ones apply\.\n/,
+  )
+  assert.match(
+    valid.stdout,
+    /\nWarning: o3 has no cache_read\. Cached tokens cost as much as others, [^\n]+\n$/,
+  )
   const invalid = await prices('check', bad)
   assert.equal(invalid.code, 1)
   assert.match(invalid.stderr, /model "o3": rates\.standard\.input: must be a decimal/)
   const missing = await prices('check', join(dir, 'nowhere.json'))
   assert.deepEqual([missing.code, missing.stderr.includes('cannot be read')], [1, true])
+})
+
+test('check says what the gateway takes from the closest model, and what follows if there is none', async () => {
+  const models = ['gpt-5.6-zol', 'house'].map((id) => {
+    return { id, provider: 'openai', rates: { standard: { input: '2', output: '3' } } }
+  })
+  const { stdout } = await prices('check', file('gaps.json', { models }))
+  const warnings = stdout.split('\n').filter((line) => line.startsWith('Warning: '))
+  const whole = 'Each call reserves the whole budget of its key, so calls wait for each other.'
+  assert.deepEqual(warnings, [
+    'Warning: gpt-5.6-zol has no context_window_tokens. The gateway uses 1050000, from gpt-5.6-sol.',
+    'Warning: gpt-5.6-zol has no max_output_tokens. The gateway uses 128000, from gpt-5.6-sol.',
+    'Warning: gpt-5.6-zol has no cache_read. The gateway uses 0.2, from gpt-5.6-sol.',
+    `Warning: house has no context_window_tokens. ${whole}`,
+    `Warning: house has no max_output_tokens. ${whole}`,
+    'Warning: house has no cache_read. Cached tokens cost as much as others, and their calls are flagged unpriced.',
+  ])
+  const complete = { ...models[0], context_window_tokens: null, max_output_tokens: 9 }
+  const rates = { standard: { input: '2', output: '3', cache_read: '1' } }
+  const checked = await prices('check', file('complete.json', { models: [{ ...complete, rates }] }))
+  assert.doesNotMatch(checked.stdout, /Warning/)
 })
 
 test('set starts from another model, push sends the list of the command, unset ends the price', async () => {

@@ -45,6 +45,28 @@ test('a batch of an overlay’s model costs half, and is not flagged', () => {
   assert.deepEqual(rated('own-model', usage, { batch: true }, version), { usd: 5, unpriced: false })
 })
 
+test('a new model takes missing limits and cache rates from the closest one, and null members stay null', () => {
+  const rates = { standard: { input: '2', output: '8' } }
+  const own = { id: 'gpt-5.6-zol', provider: 'openai', mode: 'chat', rates }
+  const bookOf = (model: object) => {
+    const loaded = loadPrices(JSON.stringify({ models: [model] }))
+    assert.ok(loaded.kind === 'book')
+    return loaded.book.versions.at(-1) ?? shipped
+  }
+  const usage = { cache_read_tokens: 1_000_000 }
+  assert.deepEqual(rated('gpt-5.6-zol', usage, {}, bookOf(own)), { usd: 0.2, unpriced: false })
+  const { contextWindowTokens, maxOutputTokens } = shipped.names.get('gpt-5.6-sol') ?? {}
+  const limitsOf = (version: PriceVersion) => {
+    const model = version.names.get('gpt-5.6-zol')
+    return [model?.contextWindowTokens, model?.maxOutputTokens]
+  }
+  assert.deepEqual(limitsOf(bookOf(own)), [contextWindowTokens, maxOutputTokens])
+  const none = { context_window_tokens: null, rates: { standard: { ...rates.standard, cache_read: null } } }
+  assert.deepEqual(limitsOf(bookOf({ ...own, ...none })), [null, maxOutputTokens])
+  // At the highest input rate, which is that of cache writes.
+  assert.deepEqual(rated('gpt-5.6-zol', usage, {}, bookOf({ ...own, ...none })), { usd: 2.5, unpriced: true })
+})
+
 test('output of a model without an output price is free and not flagged', () => {
   const usage = { audio_input_milliseconds: 3_600_000, output_tokens: 500 }
   const { usd, unpriced } = rated('whisper-1', usage, { endpoint: '/v1/audio/transcriptions' })
