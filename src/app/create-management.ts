@@ -83,6 +83,8 @@ function nodeOf({ config, priceSource }: Opened, { gateway, isSimulated }: Creat
     alertThresholds: config.budgetThresholdsPercent,
     callsInFlight: () => gateway.inFlight.count,
     prices: priceSource,
+    // An account's own upstream may offer others.
+    offered: (surface) => (gateway.ownUpstreams.isUsed ? null : gateway.counts.surfaces[surface].offered),
     overlayFile: config.prices === null ? null : basename(config.prices.file),
   }
 }

@@ -22,6 +22,7 @@ import { type CreatedGateway, createGateway, type Opened, type Surroundings } fr
 import { createManagement } from './create-management.ts'
 import { openInstallation } from './installation.ts'
 import { openMetricsListener } from './metrics-listener.ts'
+import { createModelProbe } from './offered-models.ts'
 import { openSignIn } from './open-sign-in.ts'
 import { PriceSource } from './price-source.ts'
 
@@ -136,6 +137,12 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     if (config.deferredPoll) deferrals.start()
     signIn?.start()
   }
+  const modelProbe = createModelProbe({
+    ...{ store, clock, log, counts, priceSource },
+    // The simulator lists what it answers, which says nothing about names.
+    config: surroundings.simulator === true ? { ...config, messages: null, chat: null } : config,
+  })
+  if (config.doctorProbe && !gateway.isMaintenance) modelProbe.start()
   const retention = gateway.isMaintenance ? null : startRetention(store, clock, config, log)
 
   return {
@@ -167,6 +174,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
       ready = false
       priceSource.stop()
       retention?.stop()
+      await modelProbe.stop()
       await deferrals.stop()
       await signIn?.stop()
       router.cancel()

@@ -340,6 +340,7 @@ export const FILE_SETTINGS = {
     'trusted_proxies',
     z.array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list').default([]),
   ],
+  doctorProbe: ['doctor.probe', yesOrNo(true)],
   drainMs: ['shutdown.drain_seconds', seconds(0, 3_600, limits.drainMs)],
 } as const satisfies Readonly<Record<string, readonly [name: string, schema: z.ZodType]>>
 

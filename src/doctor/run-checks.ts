@@ -10,7 +10,7 @@ import {
   checkStore,
   configurationProblems,
 } from './local-checks.ts'
-import { checkAllKeys, checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
+import { checkAllKeys, checkUnpricedModels } from './upstream-checks.ts'
 
 type Named = readonly [name: string, check: Check]
 
@@ -30,8 +30,8 @@ const LISTS = {
   all: [...BEFORE_LISTENING, ['upstream_keys', checkAllKeys], PRICES],
   offline: [...BEFORE_LISTENING, PRICES],
   before_listening: BEFORE_LISTENING,
-  /** Run once the gateway listens. Findings are logged as warnings. */
-  after_listening: [['upstream_keys', checkUpstreamKeys], PRICES],
+  /** Run once the gateway listens, besides the probe of the upstreams. Findings are logged as warnings. */
+  after_listening: [PRICES],
 } as const satisfies Readonly<Record<string, readonly Named[]>>
 
 /** Runs checks in order. They only read. */

@@ -1,39 +1,47 @@
-import { readPepper, type UpstreamConfig } from '../config/read-config.ts'
+import { type Config, readPepper, type UpstreamConfig } from '../config/read-config.ts'
 import { readBook } from '../config/read-pricing.ts'
 import { type EgressRules, routeTo } from '../http/egress.ts'
-import { requestWhole } from '../http/request-whole.ts'
-import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { createSecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import { findModel, versionAt } from '../pricing/price-book.ts'
-import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import { readOwnUpstreams } from '../store/operations/accounts.ts'
 import { runOn } from '../store/operations/operation.ts'
 import { PRICES } from '../store/operations/prices.ts'
 import { sql } from '../store/operations/sql.ts'
 import { text } from '../store/rows.ts'
 import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
-
-const ANSWER_MS = 10_000
+import { readModelList } from './model-list.ts'
 
 /** Codes of our own errors, whose messages say more. */
 const OWN_CODE = /^(?:UPSTREAM|PROXY)_/
 
-/** One upstream after the other: a proxy must not see more than one connection of a check. */
-export const checkUpstreamKeys: Check = async ({ config }) => {
-  const results: Result[] = []
+/** What an upstream answers to the question for its models. */
+export interface Probe {
+  readonly surface: Surface
+  readonly result: Result
+  /** Null: the list is not known. */
+  readonly models: readonly string[] | null
+}
+
+type Installed = Pick<Config, Surface | 'egress'>
+
+/** The installation's upstreams, one after the other: a proxy must not see more than one connection of a probe. */
+export async function probeUpstreams(config: Installed, stop?: AbortSignal): Promise<readonly Probe[]> {
+  const probes: Probe[] = []
   for (const surface of SURFACE_NAMES) {
     const upstream = config[surface]
     const { url, key, providerKey } = SURFACES[surface].upstream.variables
     const settings = { subject: '', url, key: `${key} or ${providerKey}` }
-    if (upstream !== null) results.push(await checkUpstream(surface, upstream, config.egress, settings))
+    if (upstream !== null) probes.push(await probeUpstream(surface, upstream, config.egress, settings, stop))
   }
-  return results
+  return probes
 }
 
 /** The keys of the installation, then those of accounts. */
 export const checkAllKeys: Check = async (context) => {
-  const all = [await checkUpstreamKeys(context), await checkAccountKeys(context)].flat()
+  const installed = (await probeUpstreams(context.config)).map(({ result }) => result)
+  const all = [...installed, ...[await checkAccountKeys(context)].flat()]
   return all.length === 0 ? skipped('no upstream is configured') : all
 }
 
@@ -56,7 +64,8 @@ const checkAccountKeys: Check = async ({ config, snapshot }) => {
         const sealed = sealedKey === null ? null : Buffer.from(sealedKey, 'base64')
         const key = sealed && sealer.open(sealed, upstreamKeyRecord(id, surface, url))
         const settings = { subject, url: `${field}.url`, key: `${field}.key` }
-        all.push(await checkUpstream(surface, { url: new URL(url), key }, config.egress, settings))
+        const upstream = { url: new URL(url), key }
+        all.push((await probeUpstream(surface, upstream, config.egress, settings)).result)
       } catch {
         const found = `${subject}the key for ${surface} cannot be decrypted`
         all.push(problem(found, `Restore the pepper, or set ${field} again.`))
@@ -66,52 +75,44 @@ const checkAccountKeys: Check = async ({ config, snapshot }) => {
 }
 
 /** `subject`: the account that owns the upstream. `url`, `key`: the names of the settings to correct. */
-async function checkUpstream(
+async function probeUpstream(
   surface: Surface,
   upstream: UpstreamConfig,
   egress: EgressRules,
-  { subject, url: urlSetting, key: keySetting }: Readonly<Record<'subject' | 'url' | 'key', string>>,
-): Promise<Result> {
-  const host = subject + upstream.url.host
-  const answer = await listModels(surface, upstream, egress).catch((error: Error) => error)
-  if (answer instanceof Error) {
-    const { code = '', message } = answer as NodeJS.ErrnoException
-    const { proxy } = routeTo(upstream.url, egress)
-    const way = proxy === null ? 'this machine' : `the proxy ${proxy.host}:${proxy.port} (HTTPS_PROXY)`
-    return problem(
-      `${host} cannot be reached: ${/^[A-Z_]+$/.test(code) && !OWN_CODE.test(code) ? code : message}`,
-      `Check ${urlSetting}, and whether ${way} can connect to that host.`,
-    )
-  }
-  if (answer === 200)
-    return ok(upstream.key === null ? `${host} answers without a key` : `${host} accepts the key`)
-  if (answer === 401 || answer === 403)
-    return upstream.key === null
-      ? problem(`${host} requires a key (${answer}), but none is set`, `Set ${keySetting}.`)
-      : problem(
-          `${host} refuses the key (${answer})`,
-          `Check ${keySetting}; a restricted key must be allowed to list models.`,
-        )
-  return warning(`${host} answers ${answer} to GET /v1/models`, `Check that ${urlSetting} is its base URL.`)
+  settings: SettingNames,
+  stop?: AbortSignal,
+): Promise<Probe> {
+  const answer = await readModelList(surface, upstream, egress, stop).catch((error: Error) => error)
+  if (!(answer instanceof Error))
+    return { surface, result: judgeStatus(answer.status, upstream, settings), models: answer.models }
+  const { code = '', message } = answer as NodeJS.ErrnoException
+  const { proxy } = routeTo(upstream.url, egress)
+  const way = proxy === null ? 'this machine' : `the proxy ${proxy.host}:${proxy.port} (HTTPS_PROXY)`
+  const result = problem(
+    `${settings.subject + upstream.url.host} cannot be reached: ${/^[A-Z_]+$/.test(code) && !OWN_CODE.test(code) ? code : message}`,
+    `Check ${settings.url}, and whether ${way} can connect to that host.`,
+  )
+  return { surface, result, models: null }
 }
 
-/** The status of the answer. It connects exactly as calls do. */
-async function listModels(
-  surface: Surface,
-  { url, key, fixedHeaders = [] }: UpstreamConfig,
-  egress: EgressRules,
-): Promise<number> {
-  const { ownHeaders, modelListQuery: query } = SURFACES[surface].upstream
-  const target = upstreamTarget(surface, url, { path: '/v1/models', query })
-  const headers = [
-    ...['accept', 'application/json', 'user-agent', `tollgate/${VERSION}`],
-    ...Object.entries(ownHeaders).flat(),
-    ...(key === null ? [] : providerCredential(surface, key)),
-    ...fixedHeaders,
-  ]
-  const request = { url: new URL(target, url), method: 'GET', headers }
-  const { status } = await requestWhole(request, egress, { answerMs: ANSWER_MS, bytesMax: 0 })
-  return status
+/** `subject`: the account that owns the upstream. `url`, `key`: the names of the settings to correct. */
+type SettingNames = Readonly<Record<'subject' | 'url' | 'key', string>>
+
+function judgeStatus(
+  status: number,
+  { url, key }: UpstreamConfig,
+  { subject, url: urlSetting, key: keySetting }: SettingNames,
+): Result {
+  const host = subject + url.host
+  if (status === 200) return ok(key === null ? `${host} answers without a key` : `${host} accepts the key`)
+  if (status === 401 || status === 403)
+    return key === null
+      ? problem(`${host} requires a key (${status}), but none is set`, `Set ${keySetting}.`)
+      : problem(
+          `${host} refuses the key (${status})`,
+          `Check ${keySetting}; a restricted key must be allowed to list models.`,
+        )
+  return warning(`${host} answers ${status} to GET /v1/models`, `Check that ${urlSetting} is its base URL.`)
 }
 
 const WEEK_MS = 7 * 86_400_000

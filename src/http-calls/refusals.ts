@@ -16,6 +16,7 @@ import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surf
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/call-log.ts'
 import type { Call } from './call.ts'
+import type { OwnUpstreams } from './own-upstreams.ts'
 import { BodyTooSlow, figureLines } from './permitted-changes.ts'
 
 function refuseWebSocket(path: string): Refusal {
@@ -165,6 +166,7 @@ interface Recorders {
   readonly counts: CallCounts
   readonly refusedCalls: RefusedCalls
   readonly observeCall: ObserveCall | null
+  readonly ownUpstreams: Pick<OwnUpstreams, 'isUsed'>
 }
 
 /** Refuses a call and records it, so that its id can be looked up. An unknown key leaves no record. */
@@ -186,13 +188,15 @@ export function recordRefusal(
   headers: RawHeaders,
   modelAsked: string | null,
 ): void {
-  const { clock, counts, refusedCalls, observeCall } = gateway
+  const { clock, counts, refusedCalls, observeCall, ownUpstreams } = gateway
   const { code } = refusal
   counts.countRefusal(code)
   if (refusal.unknownKey === true && observeCall === null) return
   const { surface } = asked
   const unsent = describeUnsent(asked, modelAsked, clock)
-  const isUnpriced = code === 'model_not_priced' && counts.countUnpriced(surface, unsent.modelAsked)
+  // An account's own upstream may offer models that the installation's does not list.
+  const isUnpriced =
+    code === 'model_not_priced' && (counts.countUnpriced(surface, unsent.modelAsked) || ownUpstreams.isUsed)
   const endedAtMs = Math.trunc(clock.nowMs())
   const refused = { ...unsent, status: statusOf(surface, code), code, endedAtMs, isUnpriced }
   if (refusal.unknownKey !== true) refusedCalls.add({ ...refused, digest: asked.caller.digest })

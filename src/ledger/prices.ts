@@ -19,8 +19,7 @@ export interface StoredSetPrice {
 /** A model whose calls had no price of their own. A call is refused, or passes at no cost or under a fallback. */
 export interface UnpricedModel {
   readonly model: string
-  /** Null: the sums of passed calls do not say. */
-  readonly surface: Surface | null
+  readonly surface: Surface
   readonly refused: number
   readonly passed: number
   readonly lastAtMs: number

@@ -1,4 +1,5 @@
 import type { Endpoint } from './endpoint.ts'
+import { listMissingPrices } from './missing-prices.ts'
 import * as prices from './prices.ts'
 
 export const PRICE_ENDPOINTS: readonly Endpoint[] = [
@@ -16,7 +17,7 @@ export const PRICE_ENDPOINTS: readonly Endpoint[] = [
     path: '/gateway/v1/prices/missing',
     role: 'operator',
     account: 'none',
-    route: prices.listMissingPrices,
+    route: listMissingPrices,
   },
   {
     id: 'set_price',

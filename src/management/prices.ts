@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Written } from '../api/fields.ts'
 import {
-  missingPricesSchema,
   type PriceBookObject,
   type PricedModel,
   type PriceOrigin,
@@ -12,24 +11,16 @@ import {
   setPriceSchema,
 } from '../api/prices.ts'
 import { refuse } from '../kernel/errors.ts'
-import type { UnpricedModel } from '../ledger/prices.ts'
 import { appliedAt, buildBook, type PriceLayers, type SetPrice } from '../pricing/build-book.ts'
 import { type Comparison, compareVersions, isJump } from '../pricing/compare-versions.ts'
 import { instantMs } from '../pricing/compile-version.ts'
 import { loadLayers, readPriceList, readSetPrice } from '../pricing/load-book.ts'
-import {
-  findModel,
-  type ModelPrice,
-  type PriceVersion,
-  suggestModel,
-  versionAt,
-} from '../pricing/price-book.ts'
+import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { BUILT_IN_LIST, type ListConflict, type MergedList, mergeLists } from '../pricing/price-list.ts'
 import {
   defineRoute,
   formatInstant,
   invalid,
-  listObject,
   type OwnRequest,
   type Refused,
   refused,
@@ -111,42 +102,6 @@ export const getPrices = defineRoute({
     } satisfies Written<PriceBookObject>
   },
 })
-
-const MISSING_MS = 30 * 24 * 60 * 60 * 1_000
-
-export const listMissingPrices = defineRoute({
-  summary: 'List models that were asked for and have no price',
-  description: 'Of the last 30 days, the latest first. Models that have a price by now are left out.',
-  answer: missingPricesSchema,
-  async handle({ atMs }, { store, node, refusedCalls }) {
-    await refusedCalls.written()
-    const version = versionAt(node.prices.book, atMs)
-    const byModel = new Map<string, UnpricedModel>()
-    for (const row of await store.listUnpricedModels(atMs - MISSING_MS)) {
-      const known = byModel.get(row.model)
-      if (findModel(version, row.model) === null)
-        byModel.set(row.model, known === undefined ? row : sumOf(known, row))
-    }
-    const data = [...byModel.values()]
-      .sort((a, b) => b.lastAtMs - a.lastAtMs)
-      .map(({ model, surface, refused, passed, lastAtMs }) => {
-        const closest = suggestModel(version.names.keys(), model)
-        const last_at = formatInstant(lastAtMs)
-        return { model, surface: surface ?? 'chat', refused, passed, last_at, offered: false, closest }
-      })
-    return listObject(data, null)
-  },
-})
-
-function sumOf(one: UnpricedModel, other: UnpricedModel): UnpricedModel {
-  return {
-    model: one.model,
-    surface: one.surface ?? other.surface,
-    refused: one.refused + other.refused,
-    passed: one.passed + other.passed,
-    lastAtMs: Math.max(one.lastAtMs, other.lastAtMs),
-  }
-}
 
 export const setPrice = defineRoute({
   summary: 'Set the price of a model',

@@ -63,6 +63,8 @@ export interface ServingNode {
   readonly alertThresholds: readonly number[]
   callsInFlight(): number
   readonly prices: NodePrices
+  /** The models that the installation's upstream lists. Null: not known. */
+  offered(surface: Surface): ReadonlySet<string> | null
   /** The name of the overlay file; null without one. */
   readonly overlayFile: string | null
 }

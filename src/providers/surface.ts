@@ -40,7 +40,8 @@ interface UpstreamSpec {
   readonly regionalHost: RegExp | null
   /** Headers of the gateway's own requests, besides the credential. */
   readonly ownHeaders: Readonly<Record<string, string>>
-  readonly modelListQuery: string
+  /** The query of a page of the model list. `after`: the last id of the page before. */
+  modelListQuery(after: string | null): string
 }
 
 interface ErrorSpec {

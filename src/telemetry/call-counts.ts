@@ -44,7 +44,7 @@ class SurfaceCounts {
   readonly named = new Map<string, ModelCounts>()
   readonly overheadSeconds = new Histogram(OVERHEAD_SECONDS)
   readonly upstreamSeconds = new Histogram(UPSTREAM_SECONDS)
-  /** Null: upstream has not listed its models. */
+  /** The models that upstream lists. Null: not known. */
   offered: ReadonlySet<string> | null = null
 
   ofModel(model: string): ModelCounts {
@@ -112,8 +112,8 @@ export class CallCounts {
     this.countSettlement(call.surface, call.modelAsked, closing, { overheadMs, upstreamMs: upstreamMs ?? 0 })
   }
 
-  /** The models that upstream listed last. A metric names only these and those of the price book. */
-  useOffered(surface: Surface, models: ReadonlySet<string>): void {
+  /** The models that upstream lists; null: not known. A metric names only these and those of the price book. */
+  useOffered(surface: Surface, models: ReadonlySet<string> | null): void {
     this.surfaces[surface].offered = models
   }
 

@@ -9,7 +9,7 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { type Environment, readConfig } from '../../src/config/read-config.ts'
 import type { Finding } from '../../src/doctor/check.ts'
 import { judgeSpace } from '../../src/doctor/local-checks.ts'
-import { checkUpstreamKeys } from '../../src/doctor/upstream-checks.ts'
+import { probeUpstreams } from '../../src/doctor/upstream-checks.ts'
 import { runCommand } from '../support/command-thread.ts'
 import { startGateway } from '../support/gateway.ts'
 import { after, test } from '../support/suite.ts'
@@ -122,8 +122,7 @@ test('an upstream that answers 401 or 403 is a problem, any other status but 200
   const config = readConfig(url, folder)
   const states: unknown[] = []
   for (status of [200, 401, 403, 404, 503]) {
-    const results = await checkUpstreamKeys({ config, nowMs: 0, snapshot: Promise.resolve(null) })
-    states.push(...[results].flat().map(({ state }) => state))
+    states.push(...(await probeUpstreams(config)).map(({ result }) => result.state))
   }
   upstream.close()
   assert.deepEqual(states, ['ok', 'problem', 'problem', 'warning', 'warning'])

@@ -7,7 +7,7 @@ import { createLog } from '../../src/kernel/log.ts'
 const [point = 'never', nth = '1'] = process.argv.slice(2)
 let left = Number(nth)
 
-const config = readConfig(process.env)
+const config = { ...readConfig(process.env), doctorProbe: false }
 const running = await startTollgate(config, {
   log: createLog(config.logLevel),
   reached(at: CallPoint) {

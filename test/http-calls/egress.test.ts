@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import { readConfig } from '../../src/config/read-config.ts'
-import { checkUpstreamKeys } from '../../src/doctor/upstream-checks.ts'
+import { probeUpstreams } from '../../src/doctor/upstream-checks.ts'
 import { otherPair } from '../support/certificates.ts'
 import { startConnectProxy } from '../support/connect-proxy.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -88,9 +88,9 @@ test('a proxy that refuses or closes gives 502, and the client may retry', async
 test('doctor connects as calls do, once, and names the proxy that refuses', async () => {
   const check = async () => {
     const before = proxy.heads.length
-    const [result] = [await checkUpstreamKeys({ config, nowMs: 0, snapshot: Promise.resolve(null) })].flat()
+    const [probe] = await probeUpstreams(config)
     assert.equal(proxy.heads.length, before + 1)
-    return result
+    return probe?.result
   }
   assert.equal((await check())?.state, 'ok')
   proxy.answer = 'HTTP/1.1 403 Forbidden\r\n\r\n'

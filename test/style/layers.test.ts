@@ -27,7 +27,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   management: 'kernel api http keys ledger metering pricing providers webhooks',
   'sign-in': 'kernel http keys ledger providers api config management',
   store: 'kernel api keys ledger webhooks',
-  app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management sign-in',
+  app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management sign-in doctor',
   reconcile: 'kernel http pricing store',
   doctor: 'kernel http keys pricing providers store config',
   cli: 'kernel http api keys ledger pricing telemetry store config doctor reconcile app',

@@ -80,7 +80,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     dataDir,
   )
   const running = await startTollgate(
-    { ...config, drainMs: 0, ...options.settings },
+    { ...config, drainMs: 0, doctorProbe: false, ...options.settings },
     {
       log: options.log ?? createLog(config.logLevel),
       ...(options.resolveHost === undefined ? {} : { resolveHost: options.resolveHost }),

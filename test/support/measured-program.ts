@@ -5,7 +5,7 @@ import { createLog } from '../../src/kernel/log.ts'
 /** A gateway that reports its memory to its parent process on request. Configured by the environment. */
 
 const report = (what: unknown) => process.send?.(what)
-const config = readConfig(process.env)
+const config = { ...readConfig(process.env), doctorProbe: false }
 const running = await startTollgate(config, {
   log: createLog(config.logLevel),
   onFatal(error) {

@@ -70,7 +70,7 @@ export const chat: SurfaceSpec = {
     path: upstreamPath,
     regionalHost: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/,
     ownHeaders: {},
-    modelListQuery: '',
+    modelListQuery: (after) => (after === null ? '' : `?after=${encodeURIComponent(after)}`),
   },
   errors: {
     requestIdHeader: 'x-request-id',

@@ -36,7 +36,7 @@ export const messages: SurfaceSpec = {
     regionalHost: null,
     ownHeaders: { 'anthropic-version': '2023-06-01' },
     // The default page size of the model list is 20.
-    modelListQuery: '?limit=1000',
+    modelListQuery: (after) => `?limit=1000${after === null ? '' : `&after_id=${encodeURIComponent(after)}`}`,
   },
   errors: {
     requestIdHeader: 'request-id',

@@ -5,9 +5,12 @@ import { number, text, textOrNull } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import { atomic, type Operation } from './operation.ts'
 import { readSetting } from './settings.ts'
-import { sql } from './sql.ts'
+import { and, sql } from './sql.ts'
+import { startedWithin } from './start-range.ts'
 
 /** Prices that change without a release. A counter tells every node that it must read them again. */
+
+const DAY_MS = 24 * 60 * 60 * 1_000
 
 const CHANGES = 'price_changes'
 
@@ -86,22 +89,37 @@ function* listUnpricedModels(fromMs: number): Operation<readonly UnpricedModel[]
   const passed = yield sql`
     SELECT model, CAST(sum(unpriced_requests) AS text) AS calls, max(day) AS day FROM rollup
     WHERE day >= ${dayOf(fromMs)} AND unpriced_requests > 0 AND model <> '' GROUP BY 1`
-  return [
-    ...refused.map((row) => ({
-      model: text(row, 'model'),
-      surface: text(row, 'surface') as Surface,
-      refused: number(row, 'calls'),
-      passed: 0,
-      lastAtMs: number(row, 'last_at_ms'),
-    })),
-    ...passed.map((row) => ({
-      model: text(row, 'model'),
-      surface: null,
+  const models: UnpricedModel[] = refused.map((row) => ({
+    model: text(row, 'model'),
+    surface: text(row, 'surface') as Surface,
+    refused: number(row, 'calls'),
+    passed: 0,
+    lastAtMs: number(row, 'last_at_ms'),
+  }))
+  for (const row of passed) {
+    const [model, day] = [text(row, 'model'), text(row, 'day')]
+    const surface = yield* surfaceOf(model, day)
+    if (surface === null) continue
+    models.push({
+      model,
+      surface,
       refused: 0,
       passed: Number(text(row, 'calls')),
-      lastAtMs: startOfDayMs(text(row, 'day')),
-    })),
-  ]
+      lastAtMs: startOfDayMs(day),
+    })
+  }
+  return models
+}
+
+/** The sums of a day do not say where a model was called, so one of its calls is looked up. */
+function* surfaceOf(model: string, day: string): Operation<Surface | null> {
+  const dayMs = startOfDayMs(day)
+  const [call] = yield sql`
+    SELECT surface FROM call WHERE ${and([
+      sql`key_id = (SELECT key_id FROM rollup WHERE day = ${day} AND model = ${model} AND unpriced_requests > 0 LIMIT 1)`,
+      ...startedWithin(dayMs, dayMs + DAY_MS),
+    ])} AND unpriced AND coalesce(model_served, model_asked) = ${model} LIMIT 1`
+  return call === undefined ? null : (text(call, 'surface') as Surface)
 }
 
 export const PRICES = {

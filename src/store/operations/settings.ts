@@ -28,6 +28,13 @@ function* getOrCreateSetting(name: string, value: string): Operation<string> {
   return text(present(row), 'value')
 }
 
+/** False: the value is not `from` any more. One of several nodes can claim work with it. */
+function* replaceSetting(name: string, from: string, to: string): Operation<boolean> {
+  const replaced =
+    yield sql`UPDATE setting SET value = ${to} WHERE name = ${name} AND value = ${from} RETURNING name`
+  return replaced.length > 0
+}
+
 function* probeWrite(): Operation<void> {
   // SQLite skips the write if the value does not change, so toggle it.
   yield sql`
@@ -75,7 +82,9 @@ function readBound(json: string): Bound {
 export const SETTINGS = {
   brief: {
     readSetting,
+    writeSetting,
     getOrCreateSetting,
+    replaceSetting,
     probeWrite,
     storePriceVersion,
     readPriceVersion,
