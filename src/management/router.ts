@@ -142,7 +142,7 @@ async function authenticate(
   if (credential.kind === 'refused') return credential
   // Own endpoints are not for other origins: a preflight is treated as a request without a key.
   if (credential.kind === 'preflight') return { kind: 'refused', refusal: refuseKey('no_key') }
-  const caller = await management.store.lookUpKey(credential.digest, management.clock.nowMs(), 'own_path')
+  const caller = await management.store.lookUpKey(credential.digest, management.clock.nowMs())
   if (caller.kind === 'refused') return { kind: 'refused', refusal: refuseKey(caller.reason) }
   return { kind: 'authenticated', caller, session: null }
 }

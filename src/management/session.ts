@@ -109,7 +109,7 @@ async function authenticateSignIn(
   const given = adminKey ?? key
   if (given === undefined || (adminKey !== undefined && key !== undefined))
     return invalid(param, 'Exactly one of admin_key and key is required. Send one of them.')
-  const caller = await store.lookUpKey(digestKey(given), clock.nowMs(), 'own_path')
+  const caller = await store.lookUpKey(digestKey(given), clock.nowMs())
   if (caller.kind === (adminKey === undefined ? 'api_key' : 'admin_key')) return caller
   return refused('invalid_api_key', whyNotSignedIn(caller, param), param)
 }

@@ -14,7 +14,7 @@ import {
   overLimit,
   upstreamOf,
 } from './money-rows.ts'
-import { prepare, prepareInserts } from './prepared.ts'
+import { prepareInserts } from './prepared.ts'
 import type { BoundValue } from './sql.ts'
 
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
@@ -36,16 +36,12 @@ const INSERT_HOLDS = prepareInserts('hold', [
   ...OPENING_NAMES.map(columnOf),
 ])
 
-const MARK_USED = prepare`
-  UPDATE api_key SET last_used_at_ms = ${'bigint'} WHERE id = ${'text'} AND coalesce(last_used_at_ms, 0) < ${'bigint'}`
-
 /** Places the holds in `money`. Returns the answers, and the statements that write the holds. */
 export function admitCalls(
   openings: readonly CallOpening[],
   { keys, money, files, nowMs }: BatchRows,
   nodeId: string,
 ) {
-  const uses = new Map<string, number>()
   const rows: BoundValue[][] = []
 
   const admitted = openings.map((submitted, n): Admission => {
@@ -79,8 +75,6 @@ export function admitCalls(
     })
     // Do not reveal anything about the account to the holder of a revoked or expired key.
     if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
-    // The row of an admitted call has the time of use already.
-    if (!opening.hasWaited && decision.kind !== 'admit') uses.set(keyId, Math.max(atMs, uses.get(keyId) ?? 0))
     if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
     if (decision.kind === 'wait')
       return { kind: 'blocked', by: decision.by, keyId, personId, budgetId, accountId, balanceNanos }
@@ -111,8 +105,7 @@ export function admitCalls(
     const terms = termsOf(account, opening.surface)
     return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms }
   })
-  const markUses = [...uses].map(([keyId, atMs]) => MARK_USED([atMs, keyId, atMs]))
-  return { admitted, writes: [INSERT_HOLDS(rows), ...markUses] }
+  return { admitted, writes: [INSERT_HOLDS(rows)] }
 }
 
 function termsOf(account: AccountState, surface: Surface): AccountTerms | null {

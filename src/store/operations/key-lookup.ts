@@ -19,31 +19,22 @@ import {
   upstreamOf,
 } from './money-rows.ts'
 import { atomic, type Operation } from './operation.ts'
-import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { now, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
-/** Records the use of an admin key. The uses of an API key are its calls. SQLite's thread writes a use later. */
-function* lookUpKey(digest: Uint8Array, atMs: number, purpose: Purpose = 'call'): Operation<KeyLookup> {
+/** How exact the last use of an admin key is. More often, each request would wait for the disk. */
+const USE_EVERY_MS = 60_000
+
+/** Records the use of an admin key. The uses of an API key are its calls. */
+function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLookup> {
   const caller = yield* findCaller(sql`digest = ${digest}`, atMs)
-  if (countsAsUse(caller, purpose)) {
-    const table = raw(caller.kind)
-    yield onPostgres(sql`
-      UPDATE ${table} SET last_used_at_ms = ${now(atMs)}
-      WHERE id = ${caller.keyId} AND coalesce(last_used_at_ms, 0) < ${now(atMs)}`)
-  }
+  if (caller.kind === 'admin_key')
+    yield sql`
+      UPDATE admin_key SET last_used_at_ms = ${now(atMs)}
+      WHERE id = ${caller.keyId} AND coalesce(last_used_at_ms, 0) <= ${now(atMs)} - ${USE_EVERY_MS}`
   return caller
 }
 
-export type Purpose = 'call' | 'own_path'
-
-export function countsAsUse(
-  caller: KeyLookup,
-  purpose: Purpose,
-): caller is Exclude<KeyLookup, { kind: 'refused' }> {
-  return caller.kind === 'admin_key' || (caller.kind === 'api_key' && purpose === 'call')
-}
-
-/** Does not count as a use of the key. */
 function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   const rows = yield sql`
     SELECT k.id FROM api_key k JOIN account a ON a.id = k.account_id
@@ -52,7 +43,6 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   return rows.length > 0
 }
 
-/** Does not count as a use of the key. */
 function* findCaller(where: Sql, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`
     SELECT id, account_id, budget_id, person_id, name, expires_at_ms, revoked_at_ms, ${now(atMs)} AS now_ms
@@ -93,14 +83,6 @@ function* lookUpAdminKey(where: Sql): Operation<KeyLookup> {
   const { id: keyId, role, accountId, name, revokedAtMs } = recordOf<AdminKeyRecord>(row)
   if (revokedAtMs !== null) return { kind: 'refused', reason: 'revoked_key' }
   return { kind: 'admin_key', keyId, name, role, accountId }
-}
-
-export function* markUses(uses: ReadonlyMap<string, number>): Operation<void> {
-  for (const [keyId, atMs] of uses) {
-    const table = raw(keyId.startsWith('adm_') ? 'admin_key' : 'api_key')
-    yield sql`
-      UPDATE ${table} SET last_used_at_ms = ${atMs} WHERE id = ${keyId} AND coalesce(last_used_at_ms, 0) < ${atMs}`
-  }
 }
 
 const openSession = atomic(function* (session: NewSession) {

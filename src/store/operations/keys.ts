@@ -25,7 +25,7 @@ import { readSetting, runOnce, writeSetting } from './settings.ts'
 import { and, byStore, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
-/** API keys. Every statement that changes a key is in this file, except the statement that records the use of a key. */
+/** API keys. Every statement that changes a key is in this file. */
 
 const createKey = atomic(function* (key: NewKey, idempotency: Idempotency | null, actor: Actor) {
   const { id, accountId, createdAtMs } = key
@@ -195,17 +195,20 @@ function keyStatusSql(at: Sql): Sql {
     ELSE 'usable' END`
 }
 
-/** The last use of a key: the start of its last call, or the column, which has the uses without a call. */
-const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_ms UNION ALL SELECT * FROM (
-  SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last UNION ALL
-  SELECT max(started_at_ms) FROM hold WHERE key_id = k.id) AS used)`)
+const lastOf = (table: string) =>
+  `SELECT * FROM (SELECT started_at_ms FROM ${table} WHERE key_id = k.id ORDER BY id DESC LIMIT 1) AS last_${table}`
+
+/** The last use of a key is the start of its last recorded call. The column has that of the calls that were removed. */
+const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_ms
+  UNION ALL SELECT open.started_at_ms UNION ALL ${lastOf('call')} UNION ALL ${lastOf('refused_call')}) AS used)`)
 
 const KEY_COLUMNS = sql`k.id, k.account_id, k.budget_id, k.person_id, k.device_until_ms, name, prefix, last4,
   ${raw(LIMIT_NAMES.map(columnOf).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
   ${LAST_USED} AS last_used_at_ms, month, day, spent_nanos, held_nanos, lost_nanos, day_spent_nanos`
 
 function withBudget(keys: Sql): Sql {
-  return sql`${keys} AS k JOIN budget AS b ON b.id = k.budget_id`
+  return sql`${keys} AS k JOIN budget AS b ON b.id = k.budget_id LEFT JOIN (
+    SELECT key_id, max(started_at_ms) AS started_at_ms FROM hold GROUP BY key_id) AS open ON open.key_id = k.id`
 }
 
 export function* insertKey(

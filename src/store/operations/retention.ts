@@ -63,6 +63,10 @@ function* remove(chosen: Sql): Operation<void> {
       SELECT credit_id, CAST(sum(amount_nanos) AS bigint) AS nanos FROM credit_call
       WHERE call_id ${chosen} GROUP BY credit_id) AS moved
     WHERE credit.id = moved.credit_id`
+  yield sql`
+    UPDATE api_key SET last_used_at_ms = last.at_ms FROM (
+      SELECT key_id, max(started_at_ms) AS at_ms FROM call WHERE id ${chosen} GROUP BY key_id) AS last
+    WHERE api_key.id = last.key_id AND coalesce(last_used_at_ms, 0) < last.at_ms`
   yield sql`DELETE FROM credit_call WHERE call_id ${chosen}`
   yield sql`DELETE FROM call WHERE id ${chosen}`
 }

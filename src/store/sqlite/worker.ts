@@ -1,17 +1,14 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { StoreRefused } from '../../kernel/errors.ts'
-import type { KeyLookup } from '../../keys/credential.ts'
 import { applyBatch, type CallCommand, interruptCalls, LOCAL_NODE } from '../operations/apply-batch.ts'
 import { type BatchContext, clearCache, createBatchCache } from '../operations/batch-rows.ts'
 import { shareEventCounts } from '../operations/events.ts'
-import { countsAsUse, markUses, type Purpose } from '../operations/key-lookup.ts'
 import { BRIEF, REFUSED } from '../store.ts'
 import {
   migrateBodies,
   migrateSqlite,
   runBatchOnSqlite,
-  runToEnd,
   sqliteOperations,
   statementRunner,
 } from './database.ts'
@@ -38,11 +35,6 @@ const STORE_LOG_PAGES = 8_000
 
 /** How long the first transaction waits while another process has locked the file. The next ones fail at once. */
 const LOCKED_MS = 5_000
-
-/** How long the use of a key waits for another write before it gets its own transaction. */
-const USE_WAITS_MS = 100
-
-const PENDING_USES_MAX = 1_000
 
 const INTERRUPTED_AT_ONCE = 500
 
@@ -73,8 +65,6 @@ const commit = db.prepare('COMMIT')
 let isFileLocked = false
 port.postMessage('ready')
 
-const pendingUses = new Map<string, number>()
-
 let seenRings = 0
 serve(port)
 
@@ -85,7 +75,6 @@ function serve(commandPort: NonNullable<typeof parentPort>): void {
     if (received === undefined) {
       waitForBell()
     } else if (received.message === 'close') {
-      writeUses()
       db.close()
       commandPort.close()
       return
@@ -98,25 +87,12 @@ function serve(commandPort: NonNullable<typeof parentPort>): void {
 }
 
 function waitForBell(): void {
-  const woken = Atomics.wait(rings, 0, seenRings, pendingUses.size > 0 ? USE_WAITS_MS : Infinity)
+  Atomics.wait(rings, 0, seenRings)
   seenRings = Atomics.load(rings, 0)
-  if (woken === 'timed-out') writeUses()
-}
-
-/** Writes pending uses of keys. No command waits for it: after a temporary failure the next batch tries again. */
-function writeUses(): void {
-  if (pendingUses.size === 0) return
-  try {
-    inTransaction(() => {})
-  } catch (error) {
-    if (threadFailure(error).isFatal) throw error
-  }
 }
 
 /** If a command fails, the whole batch is rolled back, and its failure is the answer: the batcher splits the batch. */
 function answerBatch(commands: readonly Command[]): ThreadOutcome[] | ThreadFailure {
-  if (pendingUses.size < PENDING_USES_MAX && commands.every(([name]) => name === 'lookUpKey'))
-    return commands.map((command) => outcomeOf(() => ({ ok: true, value: runCommand(command) })))
   try {
     return inTransaction(() => runCommands(commands))
   } catch (error) {
@@ -153,7 +129,6 @@ function runCommand(command: Command): unknown {
   if (name === 'admit' || name === 'settle') throw new Error(`${name} goes in a batch`)
   const value = (operations[name] as (...args: unknown[]) => unknown)(...args)
   if (name === 'setBudgetThresholds' || name === 'setBalanceLow') clearCache(CONTEXT.cache)
-  if (name === 'lookUpKey') addUse(value as KeyLookup, args[1] as number, args[2] as Purpose | undefined)
   return value
 }
 
@@ -166,20 +141,6 @@ function interruptAll(atMs: number): number {
     ) as number
     if (calls === 0) return total
     total += calls
-  }
-}
-
-/** Adds a use of a key, which is written with another transaction. A crash may lose it. */
-function addUse(lookup: KeyLookup, atMs: number, purpose: Purpose = 'call'): void {
-  if (countsAsUse(lookup, purpose))
-    pendingUses.set(lookup.keyId, Math.max(atMs, pendingUses.get(lookup.keyId) ?? 0))
-}
-
-function outcomeOf(work: () => ThreadOutcome): ThreadOutcome {
-  try {
-    return work()
-  } catch (error) {
-    return threadFailure(error)
   }
 }
 
@@ -202,13 +163,9 @@ function setFileLocked(locked: boolean): void {
 function inTransaction<T>(work: () => T): T {
   beginTransaction()
   try {
-    // Write uses before and after the work: its commands must see earlier uses, and may add more.
-    runToEnd(markUses(pendingUses), run)
     const result = work()
-    runToEnd(markUses(pendingUses), run)
     simulateDiskFault()
     commit.run()
-    pendingUses.clear()
     return result
   } catch (error) {
     clearCache(CONTEXT.cache)

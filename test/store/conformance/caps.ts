@@ -190,15 +190,4 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_4', 'b', from('file_good')), 'batch_file_unknown')
     assert.equal(await ask(store, 'req_5', 'c', from('file_none')), 'admitted')
   })
-
-  test('a request that a limit refuses still updates last_used_at', async (store) => {
-    const id = await capped(store, 'a', 0n)
-    await ask(store, 'req_1', 'a', { atMs: NOON + 7 })
-    assert.equal((await store.getKey('default', id, NOON + 8))?.lastUsedAtMs, NOON + 7)
-    await ask(store, 'req_1', 'a', { atMs: NOON + 8, hasWaited: true })
-    assert.equal((await store.getKey('default', id, NOON + 8))?.lastUsedAtMs, NOON + 7)
-    await store.revokeKey('default', id, NOON + 8, SYSTEM)
-    await ask(store, 'req_2', 'a', { atMs: NOON + 9 })
-    assert.equal((await store.getKey('default', id, NOON + 9))?.lastUsedAtMs, NOON + 7)
-  })
 }

@@ -47,10 +47,20 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await subject.store.getCall('req_1'))?.state, 'in_flight')
   })
 
-  test('admission records when the key was used', async (subject) => {
-    await subject.store.admit(opening('req_1', 'a'))
-    assert.equal((await subject.store.getKey('default', 'key_a', NOON))?.lastUsedAtMs, NOON)
-    assert.equal((await subject.store.getKey('default', 'key_b', NOON))?.lastUsedAtMs, null)
+  test('a key was last used by its last call, open, closed or refused', async ({ store }) => {
+    const usedAt = async (name: string) => (await store.getKey('default', `key_${name}`, NOON))?.lastUsedAtMs
+    await store.admit(opening('req_1', 'a'))
+    assert.equal(await usedAt('a'), NOON)
+    await store.settle(closing('req_1'))
+    await store.admit(opening('req_2', 'a', { atMs: NOON + 7 }))
+    assert.equal(await usedAt('a'), NOON + 7)
+    await store.settle(closing('req_2'))
+    assert.equal(await usedAt('a'), NOON + 7)
+    assert.equal(await usedAt('b'), null)
+    const { atMs: startedAtMs, ...call } = opening('req_3', 'b')
+    const refusal = { endedAtMs: NOON, status: 402, code: 'budget_exceeded', isUnpriced: false }
+    await store.storeRefused([{ ...call, ...refusal, startedAtMs }])
+    assert.equal(await usedAt('b'), NOON)
   })
 
   test('settling charges the cost, frees the hold and adds to the day', async (subject) => {

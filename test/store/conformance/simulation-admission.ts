@@ -28,10 +28,6 @@ export function admit(world: World, keyId: string, opening: CallOpening): Admiss
     return { kind: 'refused', refusal: { reason: end }, balanceNanos: null }
 
   const answer = judge(world, key, opening)
-  // A waiting call asks repeatedly; that does not count as a use of the key until the call is admitted.
-  if (answer.kind === 'admitted' || !opening.hasWaited) {
-    world.keys.set(keyId, { ...key, lastUsedAtMs: Math.max(key.lastUsedAtMs ?? 0, opening.atMs) })
-  }
   if (answer.kind === 'admitted') open(world, key, opening)
   return answer
 }

@@ -168,12 +168,20 @@ function sendAll(store: Store, asked: readonly Move[]): Promise<Played[]> {
   return Promise.all(
     asked.map(async (move) => {
       try {
-        return { move, answer: await move.send(store), error: null }
+        return { move, answer: withoutLastUse(await move.send(store)), error: null }
       } catch (error) {
         return { move, answer: 'rejected', error: String(error) }
       }
     }),
   )
+}
+
+/** The last use of a key follows from the log, of which the model forgets old calls. */
+function withoutLastUse(answer: unknown): unknown {
+  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return answer
+  const { lastUsedAtMs: used, ...others } = answer as Readonly<Record<string, unknown>>
+  const rest = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, withoutLastUse(value)]))
+  return used === undefined ? rest : { ...rest, lastUsedAtMs: null }
 }
 
 function wordFor(answer: unknown): string {
