@@ -1,6 +1,5 @@
 import { AdmissionQueues } from '../calls/admission-queue.ts'
 import { boundEntry, Prices } from '../calls/call-plan.ts'
-import { ContainerFees } from '../calls/container-fees.ts'
 import { BackgroundQueue, ByteBudget, DecodingQueue, KeyShares } from '../calls/key-shares.ts'
 import type { Config, UpstreamConfig } from '../config/read-config.ts'
 import { whyNotSimulated } from '../config/simulator.ts'
@@ -14,7 +13,6 @@ import { headerNames } from '../kernel/header-names.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import { isRedactable } from '../kernel/secret.ts'
-import { readCachedShare } from '../ledger/cached-share.ts'
 import { Outbox } from '../ledger/outbox.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import { SettlementWatch } from '../ledger/settlement-watch.ts'
@@ -78,8 +76,6 @@ export async function createGateway(opened: Opened) {
   const settlements = new SettlementWatch()
   const outbox = new Outbox({ store, spool, log, onSettled: (requestId) => settlements.settled(requestId) })
   const queues = new AdmissionQueues(config.budgetWaitMs)
-  const containers = new ContainerFees()
-  const cachedShare = (keyId: string, model: string | null) => readCachedShare(store, keyId, model)
 
   const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
   const ownUpstreams = new OwnUpstreams(installation.upstreamSealer, log, config.egress)
@@ -150,8 +146,6 @@ export async function createGateway(opened: Opened) {
       counts,
       queues,
       clock,
-      containers,
-      cachedShare,
       log,
       names,
       polls: config.deferredPoll,
@@ -160,8 +154,6 @@ export async function createGateway(opened: Opened) {
     isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,
-    containers,
-    cachedShare,
     reached: surroundings.reached ?? (() => {}),
   }
   return {

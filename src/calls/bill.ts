@@ -12,9 +12,9 @@ import { findPriceFor, isPricedPer } from '../pricing/price-book.ts'
 import type { Rating } from '../pricing/rate.ts'
 import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
+import type { Store } from '../store/store.ts'
 import type { Ask } from './ask.ts'
 import { type CallPlan, rateFor } from './call-plan.ts'
-import type { ContainerFees } from './container-fees.ts'
 import { bytesOf, type EndedAs, estimateUsage } from './estimates.ts'
 import type { Answer, Evidence, HoldFigures } from './evidence.ts'
 
@@ -24,14 +24,12 @@ export function billHold({ holdNanos, holdListNanos }: HoldFigures, answer: Answ
 
 /** What a bill depends on, apart from the evidence: a hold, or its parts. */
 export interface BilledCall {
-  readonly ask: Pick<Ask, 'surface' | 'profile' | 'bytes'>
+  readonly ask: Pick<Ask, 'requestId' | 'surface' | 'profile' | 'bytes'>
   readonly terms: AccountTerms & { readonly keyId: string; readonly balanceNanos: Nanos }
 }
 
 export interface Billing {
-  readonly containers: ContainerFees
-  /** The share of its input that the key's latest calls of the model have read from the cache. */
-  cachedShare(keyId: string, model: string | null): Promise<number>
+  readonly store: Pick<Store, 'chargeContainers' | 'readCachedShare'>
   readonly clock: { nowMs(): number }
 }
 
@@ -64,7 +62,7 @@ export function billOutputSide({ ask, terms }: BilledCall): Bill {
 }
 
 /** Charges stated or estimated usage. Unsent calls and errors are free. Without an answer, the hold counts as lost. */
-export function billCall(call: BilledCall, observed: Evidence, billing: Billing): Bill | Promise<Bill> {
+export async function billCall(call: BilledCall, observed: Evidence, billing: Billing): Promise<Bill> {
   const { profile } = call.ask
   const { stored } = observed
   const evidence = stored?.kind === 'stated' ? { ...observed, metered: stored.metered } : observed
@@ -80,29 +78,31 @@ export function billCall(call: BilledCall, observed: Evidence, billing: Billing)
       ? metered
       : {
           ...metered,
-          usage: withNewContainers(
+          usage: await withNewContainers(
             withCallFees(metered.usage, profile, profile.context, profile.version),
-            metered,
+            { requestId: call.ask.requestId, ids: metered.containerIds },
             billing,
           ),
         }
   const stated = rateStated(call, charged)
   if (stated !== null) return billOf(profile, answer, stated)
-  if (profile.estimatesUsage) return estimateAndBill(call, evidence, charged, billing)
+  if (profile.estimatesUsage) return await estimateAndBill(call, evidence, charged, billing)
   if (profile.deferredKind === null) return freeBill(profile, answer)
   // Upstream works on an object whose id we do not know. We cannot poll for it, so its cost is lost.
   if (!isFinal(metered)) return LOST
-  return statesUsage(metered) ? freeBill(profile, answer) : estimateAndBill(call, evidence, charged, billing)
+  return statesUsage(metered)
+    ? freeBill(profile, answer)
+    : await estimateAndBill(call, evidence, charged, billing)
 }
 
-/** Counts only the containers of a call that were not charged in the last 20 minutes. */
-export function withNewContainers(
+/** Counts only the containers that no other call pays for. If the database does not answer, the call pays for all. */
+export async function withNewContainers(
   usage: Usage,
-  { containerIds }: Pick<Metered, 'containerIds'>,
-  { containers: fees, clock }: Pick<Billing, 'containers' | 'clock'>,
-): Usage {
-  if (containerIds.length === 0) return usage
-  const containers = fees.charge(containerIds, clock.nowMs())
+  { requestId, ids }: { readonly requestId: string; readonly ids: readonly string[] },
+  { store, clock }: Billing,
+): Promise<Usage> {
+  if (ids.length === 0) return usage
+  const containers = await store.chargeContainers(requestId, ids, clock.nowMs()).catch(() => ids.length)
   const parts = usage.parts.map((part) => {
     const { containers: stated, ...quantities } = part.quantities
     if (stated === undefined) return part
@@ -249,15 +249,24 @@ function estimateInputs({ ask }: BilledCall, { answer, times, delivered }: Evide
   }
 }
 
+/** The share of input that counts as cached. If the database does not answer, none does. */
+export function findCachedShare(
+  keyId: string,
+  model: string | null,
+  store: Pick<Store, 'readCachedShare'>,
+): Promise<number> {
+  return model === null ? Promise.resolve(0) : store.readCachedShare(keyId, model).catch(() => 0)
+}
+
 /** The bill of a call without plausible stated usage. If upstream broke the reply, the rest of the hold is lost. */
 async function estimateAndBill(
   call: BilledCall,
   evidence: Evidence,
   metered: Metered,
-  { cachedShare }: Billing,
+  { store }: Billing,
 ): Promise<Bill> {
   const plan = call.ask.profile
-  const share = metered.inputKnown ? 0 : await cachedShare(call.terms.keyId, plan.modelAsked)
+  const share = metered.inputKnown ? 0 : await findCachedShare(call.terms.keyId, plan.modelAsked, store)
   const facts = { ...estimateInputs(call, evidence), endedAs: endedAs(evidence), cachedShare: share }
   const estimate = async (reading: Metered): Promise<RatedUsage> => {
     const usage = await estimateUsage(reading, facts)

@@ -14,13 +14,11 @@ import type { Prices } from './call-plan.ts'
 export interface Core {
   readonly clock: Clock
   readonly log: Log
-  readonly store: Pick<Store, 'admit' | 'deferCall' | 'getKey' | 'lookUpKey'>
+  readonly store: Pick<Store, 'admit' | 'deferCall' | 'getKey' | 'lookUpKey'> & Billing['store']
   readonly queues: AdmissionQueues
   readonly waitingCalls: WaitingCalls
   readonly outbox: Outbox
   readonly prices: Prices
-  readonly containers: Billing['containers']
-  readonly cachedShare: Billing['cachedShare']
   readonly counts: SettlementCounts
   /** The calls that are upstream now. */
   readonly inFlight: { readonly count: number }

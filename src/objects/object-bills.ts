@@ -1,8 +1,10 @@
 import type { AdmissionQueues } from '../calls/admission-queue.ts'
 import {
   type Bill,
+  type Billing,
   billHold,
   billUsage,
+  findCachedShare,
   isPlausible,
   LOST,
   NOTHING_BILLED,
@@ -29,10 +31,10 @@ import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { Store } from '../store/store.ts'
 
-type BillStore = Pick<Store, 'countBatchAsRequest' | 'listOpenChildren' | 'openChildren' | 'readPriceVersion'>
+type BillStore = Billing['store'] &
+  Pick<Store, 'countBatchAsRequest' | 'listOpenChildren' | 'openChildren' | 'readPriceVersion'>
 
-export interface ObjectBillDependencies
-  extends Pick<Core, 'outbox' | 'counts' | 'clock' | 'containers' | 'cachedShare' | 'log'> {
+export interface ObjectBillDependencies extends Pick<Core, 'outbox' | 'counts' | 'clock' | 'log'> {
   readonly store: BillStore
   readonly queues: Pick<AdmissionQueues, 'signalAll'>
   readonly names: { readonly redact: Redact }
@@ -67,7 +69,8 @@ export class ObjectBills {
     const { call } = object
     const version = await this.#versionOf(call)
     const stated = statesUsage(metered) ? metered.usage : await this.#estimate(metered, call)
-    const usage = withNewContainers(stated, metered, this.#from)
+    const { requestId } = call
+    const usage = await withNewContainers(stated, { requestId, ids: metered.containerIds }, this.#from)
     return await this.#closeAll(object, billUsed(call, usage, ratingOf(call), version), key)
   }
 
@@ -177,7 +180,7 @@ export class ObjectBills {
   }
 
   async #estimate(metered: Metered, { keyId, modelAsked, bytesIn }: CallRecord): Promise<Usage> {
-    const share = metered.inputKnown ? 0 : await this.#from.cachedShare(keyId, modelAsked)
+    const share = metered.inputKnown ? 0 : await findCachedShare(keyId, modelAsked, this.#from.store)
     return estimateObject(metered, bytesIn, share)
   }
 

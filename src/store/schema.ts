@@ -46,6 +46,7 @@ export function sqliteSchema(location: 'main' | 'bodies'): string {
   const text = schemaText(
     TABLES.filter((table) => table.location === location),
     (table) => `${createTable(table, SQLITE_TYPES)} STRICT${table.isWide ? '' : ', WITHOUT ROWID'}`,
+    ({ isOnlyOnPostgres }) => !isOnlyOnPostgres,
   )
   return text.replace('NOW_MS', "CAST(unixepoch('subsec') * 1000 AS INTEGER)")
 }
@@ -77,10 +78,14 @@ export function postgresSchema(): string {
   return `${CLOCK}\n${MUST_MATCH}\n${text.replace('NOW_MS', 'now_ms()')}`
 }
 
-function schemaText(tables: readonly Table[], create: (table: Table) => string): string {
+function schemaText(
+  tables: readonly Table[],
+  create: (table: Table) => string,
+  hasIndex: (index: Table['indexes'][number]) => boolean = () => true,
+): string {
   const statements = tables.flatMap((table) => [
     create(table),
-    ...createIndexes(table),
+    ...createIndexes({ ...table, indexes: table.indexes.filter(hasIndex) }),
     ...(FIRST_ROWS[table.name] === undefined ? [] : [FIRST_ROWS[table.name]]),
   ])
   return `${statements.join(';\n')};`

@@ -2,6 +2,7 @@ import type { Histogram } from '../kernel/histogram.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../ledger/call.ts'
 import { ACCOUNTS } from './operations/accounts.ts'
 import { ADMIN_KEYS } from './operations/admin-keys.ts'
+import { BILL_FACTS } from './operations/bill-facts.ts'
 import { CREDITS } from './operations/credits.ts'
 import { DEFERRED } from './operations/deferred.ts'
 import { DEVICES } from './operations/devices.ts'
@@ -25,6 +26,7 @@ import { WEBHOOKS } from './operations/webhooks.ts'
 export const BRIEF = {
   ...ACCOUNTS.brief,
   ...ADMIN_KEYS.brief,
+  ...BILL_FACTS.brief,
   ...CREDITS.brief,
   ...DEFERRED.brief,
   ...DEVICES.brief,

@@ -30,6 +30,8 @@ interface IndexDefinition<Columns> {
   readonly isUnique?: boolean
   /** In SQL. */
   readonly where?: string
+  /** SQLite does not have the index, because each call would write one more page. */
+  readonly isOnlyOnPostgres?: boolean
 }
 
 export interface Column {
@@ -65,6 +67,7 @@ interface Index {
   readonly columns: readonly string[]
   readonly isUnique: boolean
   readonly where: string | null
+  readonly isOnlyOnPostgres: boolean
 }
 
 export interface TypedTable<Columns extends ColumnTypes> extends Table {
@@ -91,12 +94,15 @@ export function table<Columns extends ColumnTypes>(
     name,
     columns,
     key: definition.key.map(snakeCase),
-    indexes: Object.entries(definition.indexes ?? {}).map(([index, { columns, isUnique, where }]) => ({
-      name: index,
-      columns: columns.map(snakeCase),
-      isUnique: isUnique ?? false,
-      where: where ?? null,
-    })),
+    indexes: Object.entries(definition.indexes ?? {}).map(
+      ([index, { columns, isUnique, where, isOnlyOnPostgres }]) => ({
+        name: index,
+        columns: columns.map(snakeCase),
+        isUnique: isUnique ?? false,
+        where: where ?? null,
+        isOnlyOnPostgres: isOnlyOnPostgres ?? false,
+      }),
+    ),
     checks: definition.checks ?? [],
     isHot: definition.isHot ?? false,
     isWide: definition.isWide ?? false,

@@ -2,12 +2,10 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { type BilledCall, billCall } from '../../src/calls/bill.ts'
 import { planRequest } from '../../src/calls/call-plan.ts'
-import { ContainerFees } from '../../src/calls/container-fees.ts'
 import { estimateObject, estimateUsage, NOTHING_COUNTABLE } from '../../src/calls/estimates.ts'
 import type { CallEnding, Evidence } from '../../src/calls/evidence.ts'
 import { NO_USAGE, type Usage } from '../../src/kernel/usage.ts'
 import { cachedShareOf } from '../../src/ledger/cached-share.ts'
-import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
 import { type Metered, NOTHING_SHOWN, NOTHING_STATED } from '../../src/metering/meter.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { prices } from '../pricing/worked-example.ts'
@@ -88,29 +86,13 @@ test('an object without usage is estimated by its size and what it shows, and fl
   assert.equal(usage.suspect, true)
 })
 
-test('the cached share is the smallest of the last three complete calls of the model', () => {
-  const call = (cached: number, more: object = {}) => {
+test('the cached share is the smallest of three complete calls', () => {
+  const usage = (cached: number) => {
     const part = { model: null, quantities: { cache_read_tokens: cached }, promptTokens: 100 }
-    return {
-      ...NOTHING_RECORDED,
-      modelAsked: 'm',
-      state: 'settled' as const,
-      usage: JSON.stringify({ ...NO_USAGE, parts: [part] }),
-      tokens: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 },
-      ...more,
-    }
+    return JSON.stringify({ ...NO_USAGE, parts: [part] })
   }
-  const open = { ...NOTHING_RECORDED, modelAsked: 'm' }
-  const others = [call(0, { modelAsked: 'n' }), call(0, { estimated: true }), open]
-  assert.equal(cachedShareOf([...others, call(90), call(80), call(95), call(0)], 'm'), 0.8)
-  assert.equal(cachedShareOf([...others, call(90), call(80)], 'm'), 0, 'fewer prove nothing')
-})
-
-test('a container is charged once in 20 minutes', () => {
-  const fees = new ContainerFees()
-  assert.equal(fees.charge(['c1', 'c2'], 0), 2)
-  assert.equal(fees.charge(['c1', 'c3'], 19 * 60_000), 1)
-  assert.equal(fees.charge(['c1'], 20 * 60_000), 1)
+  assert.equal(cachedShareOf([usage(90), usage(80), usage(95)]), 0.8)
+  assert.equal(cachedShareOf([usage(90), usage(80)]), 0, 'fewer prove nothing')
 })
 
 const plans = await Promise.all([
@@ -149,8 +131,7 @@ const calls = fc.array(
 
 test('the same evidence gives the same bill: in any order, on any node, after any restart', async () => {
   const node = (share: number) => ({
-    containers: new ContainerFees(),
-    cachedShare: async () => share,
+    store: { chargeContainers: async () => 0, readCachedShare: async () => share },
     clock: { nowMs: () => 0 },
   })
   const billOf = async ({

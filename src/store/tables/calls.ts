@@ -71,6 +71,7 @@ export const CALLS_TABLES = {
         isUnique: true,
         where: 'due_at_ms IS NOT NULL',
       },
+      hold_by_node: { columns: ['nodeId', 'id'], isOnlyOnPostgres: true },
     },
     checks: ['hold_nanos >= 0', 'hold_list_nanos >= 0', 'account_hold_nanos >= 0', 'requests >= 0'],
   }),
@@ -261,6 +262,17 @@ export const CALLS_TABLES = {
       batch_file_by_file: { columns: ['fileId'] },
       batch_file_by_age: { columns: ['atMs'] },
     },
+  }),
+
+  /** The containers that were paid for in the last 20 minutes. */
+  containerFee: table('container_fee', {
+    columns: {
+      id: text,
+      callId: text,
+      paidAtMs: integer,
+    },
+    key: ['id'],
+    isHot: true,
   }),
 
   /** Refused calls. They are apart from `call`, which every admission writes, because no sum includes them. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { CREDITED_MAX } from '../../../src/ledger/account.ts'
+import type { CallClosing } from '../../../src/ledger/call.ts'
 import {
   addCredit,
   addKey,
@@ -61,6 +62,38 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     const refusal = { endedAtMs: NOON, status: 402, code: 'budget_exceeded', isUnpriced: false }
     await store.storeRefused([{ ...call, ...refusal, startedAtMs }])
     assert.equal(await usedAt('b'), NOON)
+  })
+
+  test('one call pays for a container for 20 minutes, however often it is billed', async ({ store }) => {
+    const charge = (callId: string, atMs: number, ...ids: readonly string[]) =>
+      store.chargeContainers(callId, ids, atMs)
+    assert.equal(await charge('req_1', NOON, 'c2', 'c1'), 2)
+    assert.equal(await charge('req_2', NOON + 19 * 60_000, 'c1', 'c3'), 1)
+    assert.equal(await charge('req_1', NOON, 'c2', 'c1'), 2)
+    assert.equal(await charge('req_3', NOON + 20 * 60_000, 'c1'), 1)
+  })
+
+  test('the cached share is of three complete calls of a model, of the latest 20 of the key', async ({
+    store,
+  }) => {
+    let calls = 0
+    const call = async (cached: number, keyName = 'a', more: Partial<CallClosing> = {}, modelAsked = 'm') => {
+      const id = `req_${String(++calls).padStart(2, '0')}`
+      await store.admit(opening(id, keyName, { modelAsked }))
+      const part = { model: null, quantities: { cache_read_tokens: cached }, promptTokens: 100 }
+      await store.settle(closing(id, { usage: JSON.stringify({ parts: [part] }), ...more }))
+    }
+    await call(10)
+    for (const cached of [95, 80]) await call(cached)
+    await call(0, 'a', { state: 'released', costNanos: 0n, listNanos: 0n })
+    await call(0, 'a', { estimated: true })
+    await call(0, 'b')
+    await call(0, 'a', {}, 'other')
+    assert.equal(await store.readCachedShare('key_a', 'm'), 0.1)
+    await call(90)
+    assert.equal(await store.readCachedShare('key_a', 'm'), 0.8)
+    for (let other = 0; other < 18; other++) await call(0, 'a', {}, 'other')
+    assert.equal(await store.readCachedShare('key_a', 'm'), 0, 'fewer than three are among the latest 20')
   })
 
   test('settling charges the cost, frees the hold and adds to the day', async (subject) => {

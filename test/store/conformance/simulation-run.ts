@@ -180,7 +180,9 @@ function sendAll(store: Store, asked: readonly Move[]): Promise<Played[]> {
 function withoutLastUse(answer: unknown): unknown {
   if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return answer
   const { lastUsedAtMs: used, ...others } = answer as Readonly<Record<string, unknown>>
-  const rest = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, withoutLastUse(value)]))
+  const rest = Object.fromEntries(
+    Object.entries(others).map(([name, value]) => [name, withoutLastUse(value)]),
+  )
   return used === undefined ? rest : { ...rest, lastUsedAtMs: null }
 }
 
