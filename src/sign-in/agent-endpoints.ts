@@ -109,7 +109,7 @@ export class AgentEndpoints {
     const { store } = this.#door
     const device = await store.findDevice(digest, nowMs)
     if (device?.isUsable === true) return device
-    const caller = await store.lookUpKey(digest, nowMs, 'own_path')
+    const caller = await store.lookUpKey(digest, nowMs)
     return caller.kind === 'refused' ? refuseKey(caller.reason) : NOT_A_DEVICE
   }
 }
