@@ -216,6 +216,12 @@ const CASES: readonly Case[] = [
   ['a spent budget before spent credit', bound(1), { ...onKey(9, 0, 9), ...credit(0) }, 'budget_exceeded'],
   // Batches: all lines but the most expensive one must fit
   ['a batch that fits', bound(100, 8), onKey(0, 0, 9), [100, 200, 9]],
+  [
+    'a batch that fits, but not with the surcharge',
+    bound(100, 8),
+    { ...onKey(0, 0, 9), overrunNanos: 30n },
+    [130, 230, 9],
+  ],
   ['a batch that could never fit', bound(100, 9), onKey(0, 0, 9), 'batch_exceeds_budget'],
   ['a batch that fits once other holds are gone', bound(100, 6), onKey(0, 3, 9), 'wait for budget'],
   ['a batch that its credit could never cover', bound(100, 9), credit(9), 'batch_exceeds_budget'],

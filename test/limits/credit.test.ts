@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict'
-import { startBillingBench } from '../billing/bench-of-one.ts'
 import { test } from '../support/suite.ts'
 import { type GatedBench, startGatedBench } from './gated-bench.ts'
-import { drawCall, drawChance, send } from './random-calls.ts'
-import { nanosOf, usdOf } from './read-ledger.ts'
 
 const topUp = ({ gateway }: GatedBench, amount_usd: number) => gateway.prepay(amount_usd)
 
@@ -12,41 +9,6 @@ async function withBench(run: (bench: GatedBench) => Promise<void>): Promise<voi
   await run(bench)
   await bench.assertBalanced()
 }
-
-test('credit is one limit over all keys: 300 concurrent calls of four keys exceed it by at most one call', async (t) => {
-  const chance = drawChance((line) => t.diagnostic(line))
-  await using bench = await startBillingBench()
-  const creditNanos = 8_000_000
-  await bench.credit(usdOf(creditNanos))
-  const keys = await Promise.all(
-    [null, null, 0.001, 0.004].map((cap) =>
-      bench.gateway.createKey(`cap ${cap}`, { monthly_budget_usd: cap }),
-    ),
-  )
-  const answers = await Promise.all(
-    Array.from({ length: 300 }, async (_, i) => {
-      const call = drawCall(chance)
-      return { call, reply: await send(bench, call, keys[i % keys.length]?.key ?? '') }
-    }),
-  )
-  await bench.assertBalanced()
-  const served = answers.filter(({ reply }) => reply.status === 200).map(({ call }) => call.costNanos)
-  const charged = served.reduce((sum, cost) => sum + cost, 0)
-  const balance = await bench.balance()
-  assert.equal(nanosOf(balance['charged_usd']), charged)
-  assert.equal(nanosOf(balance['balance_usd']), creditNanos - charged)
-  assert.equal(balance['held_usd'], 0)
-  assert.ok(charged >= creditNanos, 'the calls cost more than the credit')
-  assert.ok(charged - Math.max(...served) < creditNanos, 'more than one call above the credit')
-  for (const { reply, call } of answers) {
-    if (reply.status === 200) continue
-    const { code } = JSON.parse(reply.body.toString()).error
-    assert.ok(code === 'credit_balance_exhausted' || code === 'budget_exceeded', code)
-    if (code === 'budget_exceeded') continue
-    assert.equal(reply.status, call.surface === 'messages' ? 400 : 429)
-    assert.ok(Number(reply.header('x-svc-balance-usd')) <= 0, 'refused before the credit was used up')
-  }
-})
 
 test('without any added credit nothing is enforced, and the balance can be negative', () =>
   withBench(async (bench) => {

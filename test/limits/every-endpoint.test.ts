@@ -85,11 +85,6 @@ async function nothingSent(work: () => Promise<void>): Promise<void> {
   assert.equal(upstream.requestCount, beforehand, 'something went upstream')
 }
 
-test('the endpoint tables are not empty', () => {
-  assert.ok(endpoints.length > 300, String(endpoints.length))
-  assert.ok(billable.length > 50, String(billable.length))
-})
-
 test('no endpoint is reached without a key, or with a foreign, revoked or admin key', async () => {
   const { id, key: revoked } = await gateway.createKey('revoked')
   await gateway.revokeKey(id)

@@ -136,36 +136,6 @@ shared('a repeated command does not wait for the row of its name', 'caller', asy
   })
 })
 
-shared('top-ups with one name on several nodes add one credit', 'caller', async ({ stores, crowd }) => {
-  const credit = { accountId: 'default', amountNanos: 7n, reason: 'x', actor: SYSTEM, atMs: NOON }
-  const booked = await crowd(nameTaken('n'), (store, i) =>
-    store.addCredit({ ...credit, id: `crd_${i}` }, once('n')),
-  )
-  assert.deepEqual(kindsOf(booked), ONE_DONE)
-  assert.equal((await stores[0].getBalance('default')).creditedNanos, 7n)
-})
-
-shared(
-  'rotations with one name on several nodes run once, even if they end the old key',
-  'caller',
-  async (subject) => {
-    for (const oldExpiresAtMs of [null, NOON]) {
-      const old = `old ${oldExpiresAtMs}`
-      await addKey(subject.stores[0], old)
-      const rotated = await subject.crowd(keyLocked(`key_${old}`), (store, i) =>
-        store.rotateKey(
-          'default',
-          `key_${old}`,
-          successor(`${old} ${i}`, { oldExpiresAtMs }),
-          once(`rotate ${old}`),
-          SYSTEM,
-        ),
-      )
-      assert.deepEqual(kindsOf(rotated), ONE_DONE)
-    }
-  },
-)
-
 shared(
   'of concurrent rotations without a name that end the old key, one succeeds',
   'caller',

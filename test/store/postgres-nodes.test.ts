@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
 import { SYSTEM } from '../../src/kernel/actor.ts'
-import type { Store } from '../../src/store/store.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after } from '../support/suite.ts'
 import { until } from '../support/until.ts'
@@ -9,33 +8,6 @@ import { addCredit, addKey, closing, creditBackOf, doneValue, NOON, opening } fr
 import { ids, nodesTest, nth, waitingIn } from './nodes-under-test.ts'
 
 after(stopPostgres)
-
-nodesTest(
-  'hundreds of concurrent calls exceed a cap by at most one call',
-  ['a', 'b', 'c'],
-  async (stores) => {
-    const [first] = stores
-    assert.ok(first !== undefined)
-    const key = await addKey(first, 'a', { monthlyBudgetNanos: 10_000n })
-    const all = ids(300)
-    const cost = (id: string) => BigInt((Number(id.slice(4)) * 7_919) % 997)
-    for (let round = 0, waiting = all; waiting.length > 0 && round < 300; round++) {
-      const admissions = await Promise.all(
-        waiting.map((id, i) => {
-          const hold = { kind: 'bound', nanos: cost(id), listNanos: cost(id) } as const
-          return nth(stores, i).admit(opening(id, 'a', { hold }))
-        }),
-      )
-      const admitted = waiting.filter((_, i) => admissions[i]?.kind === 'admitted')
-      await Promise.all(
-        admitted.map((id, i) => nth(stores, i + 1).settle(closing(id, { costNanos: cost(id) / 2n }))),
-      )
-      waiting = waiting.filter((_, i) => admissions[i]?.kind === 'blocked')
-    }
-    const spent = (await first.getKey('default', key, NOON))?.month.spentNanos ?? 0n
-    assert.ok(spent >= 10_000n && spent < 10_000n + 997n, `${spent} spent of 10000`)
-  },
-)
 
 nodesTest('the credit of an account admits one call at a time', ['a', 'b'], async (stores) => {
   const [first] = stores
@@ -47,30 +19,6 @@ nodesTest('the credit of an account admits one call at a time', ['a', 'b'], asyn
   )
   assert.equal(admissions.filter(({ kind }) => kind === 'admitted').length, 1)
   assert.equal(admissions.filter(({ kind }) => kind === 'blocked').length, 79)
-})
-
-nodesTest('after one node revokes a key, no node admits it', ['a', 'b'], async (stores) => {
-  const [first, second] = stores
-  assert.ok(first !== undefined && second !== undefined)
-  const key = await addKey(first, 'a')
-  let revoked = false
-  let asked = 0
-  const wrong: string[] = []
-  const hammer = async (store: Store) => {
-    for (let after = 0; after < 20; ) {
-      const id = `req_${asked++}`
-      const askedAfter = revoked
-      const admission = await store.admit(opening(id, 'a'))
-      if (askedAfter && admission.kind === 'admitted') wrong.push(id)
-      if (askedAfter) after += 1
-    }
-  }
-  const hammering = Promise.all([first, second, second, first].map(hammer))
-  await until('some calls were admitted', async () => asked > 50)
-  await first.revokeKey('default', key, NOON, SYSTEM)
-  revoked = true
-  await hammering
-  assert.deepEqual(wrong, [])
 })
 
 nodesTest(
@@ -169,33 +117,3 @@ nodesTest(
     )
   },
 )
-
-nodesTest('a call is charged once, whoever settles it and however often', ['a', 'b'], async (stores) => {
-  const [first] = stores
-  assert.ok(first !== undefined)
-  await addKey(first, 'a')
-  await first.admit(opening('req_1', 'a'))
-  const settled = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => nth(stores, i).settle(closing('req_1'))),
-  )
-  assert.equal(settled.filter(({ applied }) => applied).length, 1)
-  assert.deepEqual(new Set(settled.map(({ balanceNanos }) => balanceNanos)), new Set([-800n]))
-})
-
-nodesTest('calls that settle in one batch each get the balance after themselves', ['a'], async ([store]) => {
-  assert.ok(store !== undefined)
-  await addKey(store, 'a')
-  for (const id of ids(3)) await store.admit(opening(id, 'a'))
-  const [one, two, unknown, three] = await Promise.allSettled([
-    ...['req_0000', 'req_0001', 'req_never', 'req_0002'].map((id) => store.settle(closing(id))),
-  ])
-  assert.deepEqual(
-    [one, two, three].map((outcome) => outcome?.status === 'fulfilled' && outcome.value),
-    [
-      { balanceNanos: -800n, applied: true },
-      { balanceNanos: -1_600n, applied: true },
-      { balanceNanos: -2_400n, applied: true },
-    ],
-  )
-  assert.match(String(unknown?.status === 'rejected' && unknown.reason), /no call req_never to settle/)
-})

@@ -3,7 +3,6 @@ import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
-  addCredit,
   addKey,
   ask,
   capped,
@@ -33,31 +32,6 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     const { id, digest, prefix, last4 } = newKey(name)
     return { id, digest, prefix, last4 }
   }
-
-  test('rotated keys share one budget, and a cap set on one applies to all', async (store) => {
-    const id = await capped(store, 'a', 1_000n)
-    const rotate = (from: string, to: string) =>
-      store.rotateKey(
-        'default',
-        from,
-        { ...rotated(to), createdAtMs: NOON, oldExpiresAtMs: null },
-        null,
-        SYSTEM,
-      )
-    await store.admit(opening('req_1', 'a', holding(400n)))
-    await store.settle(closing('req_1', costing(400n)))
-    await rotate(id, 'b')
-    await rotate('key_b', 'c')
-    await store.admit(opening('req_2', 'b', holding(600n)))
-    for (const key of ['a', 'b', 'c'])
-      assert.equal(await ask(store, 'req_3', key, holding(1n)), 'held by budget')
-    await store.settle(closing('req_2', costing(600n)))
-    for (const key of ['a', 'b', 'c']) assert.equal(await ask(store, 'req_3', key), 'budget_exceeded')
-    await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 2_000n }, NOON, SYSTEM)
-    const shown = await store.getKey('default', 'key_c', NOON)
-    assert.deepEqual([shown?.monthlyBudgetNanos, shown?.month.spentNanos], [2_000n, 1_000n])
-    assert.equal(await ask(store, 'req_3', 'a'), 'admitted')
-  })
 
   test('a daily ceiling applies beside the monthly one and resets each day', async (store) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 5_000n, dailyBudgetNanos: 1_000n })
@@ -158,16 +132,5 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'admitted')
     await setMode('exact')
     assert.equal(await ask(store, 'req_3', 'a', { ...holding(1n), countsHolds: false }), 'held by budget')
-  })
-
-  test('a key holds at most the rest of its own cap against the account', async (store) => {
-    await capped(store, 'a', 10n)
-    await addKey(store, 'b')
-    await addCredit(store, 500n)
-    assert.equal(await ask(store, 'req_1', 'a', holding(800n)), 'admitted')
-    assert.equal((await store.getBalance('default')).heldNanos, 10n)
-    assert.equal(await ask(store, 'req_2', 'b', holding(1n)), 'admitted')
-    await store.settle(closing('req_1', costing(300n)))
-    assert.equal((await store.getBalance('default')).heldNanos, 1n)
   })
 }

@@ -1,5 +1,4 @@
 import { bodyLimitConformance } from './body-limit.ts'
-import { capConformance } from './caps.ts'
 import { ceilingConformance } from './ceilings.ts'
 import { creditBackConformance } from './credit-back.ts'
 import { deferredConformance } from './deferred.ts'
@@ -9,7 +8,6 @@ import { onceConformance } from './idempotency.ts'
 import { keyListConformance } from './key-list.ts'
 import { keyConformance } from './keys.ts'
 import { ledgerConformance } from './ledger.ts'
-import { overrunConformance } from './overruns.ts'
 import { peopleConformance } from './people.ts'
 import { personCheckConformance } from './person-checks.ts'
 import { personKeyConformance } from './person-keys.ts'
@@ -22,9 +20,7 @@ import { usageConformance } from './usage.ts'
 /** The conformance tests of every store, without those of events and webhooks, which run in parallel. */
 export function storeConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   ledgerConformance(storeName, openStore)
-  capConformance(storeName, openStore)
   ceilingConformance(storeName, openStore)
-  overrunConformance(storeName, openStore)
   deferredConformance(storeName, openStore)
   keyConformance(storeName, openStore)
   keyListConformance(storeName, openStore)

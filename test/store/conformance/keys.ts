@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { SYSTEM } from '../../../src/kernel/actor.ts'
-import { type KeyRecord, type KeySuccessor, keyStatus, NO_LIMITS } from '../../../src/keys/key-store.ts'
+import { type KeyRecord, type KeySuccessor, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
   addCredit,
   addKey,
-  ask,
   closing,
   digestOf,
   doneValue,
@@ -53,8 +52,6 @@ async function useKey(store: Store, name: string): Promise<void> {
   await store.settle(closing(`req_1_${name}`))
   await store.admit(opening(`req_2_${name}`, name))
 }
-
-const USED = { spentNanos: 800n, heldNanos: 1_000n, lostNanos: 0n, daySpentNanos: 800n }
 
 export function keyConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
@@ -137,135 +134,6 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       })
       assert.deepEqual(await get(store, 'key_a'), expected)
     }
-  })
-
-  test('updating limits does not change spend or holds', async ({ store }) => {
-    await addKey(store, 'a', { monthlyBudgetNanos: 10_000n })
-    await useKey(store, 'a')
-    for (const monthlyBudgetNanos of [1n, 0n, null, 50_000n]) {
-      const edit = await store.updateKey('default', 'key_a', { monthlyBudgetNanos }, NOON, SYSTEM)
-      assert.deepEqual(edit.kind === 'changed' && edit.key.month, USED)
-    }
-  })
-
-  test('the figures of a key are those of the requested month', async ({ store }) => {
-    await addKey(store, 'a')
-    await useKey(store, 'a')
-    assert.deepEqual((await get(store, 'key_a')).month, USED)
-    assert.deepEqual((await get(store, 'key_a', DECEMBER)).month, NO_MONTH)
-    await store.interruptOpenCalls(NOON + 1)
-    assert.deepEqual((await get(store, 'key_a')).month, {
-      spentNanos: 800n,
-      heldNanos: 0n,
-      lostNanos: 1_250n,
-      daySpentNanos: 800n,
-    })
-    assert.deepEqual((await get(store, 'key_a', NOON + 86_400_000)).month, {
-      ...{ spentNanos: 800n, heldNanos: 0n, lostNanos: 1_250n, daySpentNanos: 0n },
-    })
-    const edit = await store.updateKey('default', 'key_a', { name: 'x' }, DECEMBER, SYSTEM)
-    assert.deepEqual(edit.kind === 'changed' && edit.key.month, NO_MONTH)
-    assert.deepEqual((await store.revokeKey('default', 'key_a', DECEMBER, SYSTEM))?.month, NO_MONTH)
-  })
-
-  test('a key expires exactly at its expiry', async ({ store }) => {
-    await addKey(store, 'a', { expiresAtMs: NOON + 1 })
-    assert.equal(await reasonOf(store, 'a', NOON), 'api_key')
-    assert.equal(await reasonOf(store, 'a', NOON + 1), 'expired_key')
-    assert.equal(await ask(store, 'req_before', 'a', { atMs: NOON }), 'admitted')
-    assert.equal(await ask(store, 'req_at', 'a', { atMs: NOON + 1 }), 'expired_key')
-    assert.equal(await ask(store, 'req_begun', 'a', { atMs: NOON + 1, hasBegun: true }), 'admitted')
-    const rotation = await store.rotateKey(
-      'default',
-      'key_a',
-      successor('b', { createdAtMs: NOON + 1 }),
-      null,
-      SYSTEM,
-    )
-    assert.equal(rotation.kind, 'final')
-    const edit = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON + 1, SYSTEM)
-    assert.equal(edit.kind, 'final')
-    const before = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON, SYSTEM)
-    assert.equal(before.kind, 'changed')
-    assert.equal(await reasonOf(store, 'a', NOON + 8), 'api_key')
-  })
-
-  test('a revoked key is refused and can no longer change', async ({ store }) => {
-    await addKey(store, 'a')
-    const revoked = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
-    assert.equal(revoked?.revokedAtMs, NOON)
-    assert.equal(await reasonOf(store, 'a', NOON), 'revoked_key')
-    const edit = await store.updateKey('default', 'key_a', { name: 'x', expiresAtMs: null }, NOON + 1, SYSTEM)
-    assert.deepEqual(edit, { kind: 'final', key: revoked })
-    assert.deepEqual(await store.rotateKey('default', 'key_a', successor('b'), null, SYSTEM), {
-      kind: 'final',
-      key: revoked,
-    })
-    assert.deepEqual(await get(store, 'key_a'), revoked)
-    assert.equal(await store.getKey('default', 'key_b', NOON), null)
-  })
-
-  test('the first revocation counts', async ({ store }) => {
-    await addKey(store, 'a')
-    const first = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
-    assert.deepEqual(await store.revokeKey('default', 'key_a', NOON + 5, SYSTEM), first)
-    assert.equal((await get(store, 'key_a')).revokedAtMs, NOON)
-  })
-
-  test('an expired key stays expired, and a key revoked before its expiry stays revoked', async ({
-    store,
-  }) => {
-    await addKey(store, 'a', { expiresAtMs: NOON })
-    await addKey(store, 'b', { expiresAtMs: NOON })
-    const a = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
-    const b = await store.revokeKey('default', 'key_b', NOON - 1, SYSTEM)
-    assert.deepEqual([a?.revokedAtMs, b?.revokedAtMs], [null, NOON - 1])
-    assert.equal(keyStatus(await get(store, 'key_a'), NOON + 9), 'expired')
-    assert.equal(keyStatus(await get(store, 'key_b'), NOON + 9), 'revoked')
-    assert.equal((await store.rotateKey('default', 'key_a', successor('c'), null, SYSTEM)).kind, 'final')
-  })
-
-  test('a rotated key has the same limits and the same budget', async ({ store }) => {
-    await addKey(store, 'a', LIMITS)
-    await useKey(store, 'a')
-    const old = await get(store, 'key_a')
-    const rotation = await store.rotateKey('default', 'key_a', successor('b'), null, SYSTEM)
-    assert.deepEqual(rotation, {
-      kind: 'done',
-      value: {
-        ...old,
-        id: 'key_b',
-        last4: 'next',
-        createdAtMs: NOON,
-        lastUsedAtMs: null,
-        rotatedFrom: 'key_a',
-      },
-    })
-    assert.deepEqual(await get(store, 'key_a'), old)
-    assert.equal(await reasonOf(store, 'a', NOON), 'api_key')
-    assert.equal(await reasonOf(store, 'b', NOON), 'api_key')
-    assert.equal((await get(store, 'key_b')).rotatedFrom, 'key_a')
-  })
-
-  test('a rotation may expire the old key, but never later than before', async ({ store }) => {
-    const end = async (name: string, expiresAtMs: number | null, oldExpiresAtMs: number) => {
-      await addKey(store, name, { expiresAtMs })
-      const rotation = await store.rotateKey(
-        'default',
-        `key_${name}`,
-        successor(`${name}2`, { oldExpiresAtMs }),
-        null,
-        SYSTEM,
-      )
-      assert.ok(rotation.kind === 'done')
-      assert.equal(rotation.value.expiresAtMs, expiresAtMs)
-      return (await get(store, `key_${name}`)).expiresAtMs
-    }
-    assert.equal(await end('unlimited', null, NOON + 5), NOON + 5)
-    assert.equal(await end('later', NOON + 9, NOON + 5), NOON + 5)
-    assert.equal(await end('sooner', NOON + 2, NOON + 5), NOON + 2)
-    assert.equal(await end('now', null, NOON), NOON)
-    assert.equal(await reasonOf(store, 'now', NOON), 'expired_key')
   })
 
   test('the sockets of a key may stay open while it is usable and its account is active', async (subject) => {

@@ -66,23 +66,6 @@ async function readPages(store: Store, query: UsageQuery, between = async () => 
 export function usageConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('ungrouped usage is one bucket, even without any usage', async ({ store }) => {
-    await addKey(store, 'a')
-    const nothing = emptyBucket(null, null, null, null, null)
-    const { day, hour, model, keyId, keyName, metadata, ...others } = nothing
-    const { personId, personEmail, ofAccountId, accountName, ...zeros } = others
-    assert.deepEqual(await store.readUsage(ALL), { buckets: [nothing], more: false, total: zeros })
-    assert.deepEqual(await store.readUsage({ ...ALL, keyId: 'key_a' }), {
-      buckets: [nothing],
-      more: false,
-      total: zeros,
-    })
-    await use(store, { key: 'a' })
-    const { buckets, total } = await store.readUsage(ALL)
-    assert.deepEqual(buckets, [{ ...nothing, ...total }])
-    assert.equal(total.costNanos, 800n)
-  })
-
   test('a bucket has all sums and the current name of its key', async ({ store }) => {
     await addKey(store, 'a')
     const flags = { estimated: true, unpriced: true }
