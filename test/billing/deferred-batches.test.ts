@@ -233,79 +233,54 @@ test('a batch whose body can be read in two ways is refused to every key', async
   assert.equal((await bench.call('/v1/messages/batches', `{"requests":[${line}]}`)).status, 400)
 })
 
-test('of concurrent batches under a cap, only those that fit are admitted', async () => {
-  const requests = [entry('a', 'claude-haiku-5-5', { max_tokens: 1_000 })]
-  const { id: probeId, key: probe } = await capped(100)
-  await makeMessages(requests, probe)
-  const held = Number((await admin(`/v1/keys/${probeId}`))['month_held_usd'])
-  const { id, key } = await bench.gateway.createKey('narrow', { monthly_budget_usd: held * 2.5 })
-  const replies = await Promise.all(Array.from({ length: 6 }, () => makeMessages(requests, key)))
-  const passed = replies.filter(({ status }) => status === 200).length
-  // The third batch starts while the cap has room, as the last call under a cap may.
-  assert.ok(passed >= 2 && passed <= 3, `${passed} of 6 passed`)
-  for (const { status } of replies)
-    assert.ok(status === 200 || status === 429 || status === 402, String(status))
-  workMs += DAY_MS
-  for (const { status, requestId } of replies) if (status === 200) await settledByPoller(requestId)
-  const { month_held_usd, month_spend_usd } = await admin(`/v1/keys/${id}`)
-  assert.equal(month_held_usd, 0)
-  const spend = Number(month_spend_usd)
-  assert.ok(spend > 0 && spend <= held * passed, `${spend} of ${passed} times ${held}`)
-})
-
-test('a batch that has already ended when created is billed by its results', async () => {
-  await using upstream = await startShownUpstream()
-  await using quick = await startBillingBench(upstream.urls)
+/** A batch that had ended when it was created, with one line of results. */
+async function endedBatch(result: object, changed = (line: string) => line) {
+  const upstream = await startShownUpstream()
+  const quick = await startBillingBench(upstream.urls)
   const ended = { id: 'msgbatch_1', processing_status: 'ended' }
   const path = `/v1/messages/batches/${ended.id}`
   upstream.shows('POST /v1/messages/batches', ended)
   upstream.shows(`GET ${path}`, ended)
-  const message = { model: 'claude-haiku-5-5', usage: { input_tokens: 1000, output_tokens: 1000 } }
-  upstream.shows(`GET ${path}/results`, { custom_id: 'a', result: { type: 'succeeded', message } })
+  upstream.showsText(`GET ${path}/results`, changed(JSON.stringify({ custom_id: 'a', result })))
   const { requestId } = await quick.call('/v1/messages/batches', { requests: [entry('a')] })
-  await changeDatabase(quick.gateway, 'UPDATE hold SET due_at_ms = 0 WHERE due_at_ms IS NOT NULL')
-  const state = async () => (await quick.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state']
+  const closing = new AsyncDisposableStack()
+  closing.use(upstream)
+  closing.use(quick)
+  const look = () => quick.call(path, undefined, { method: 'GET' })
+  return { quick, requestId, look, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+const MESSAGE = { model: 'claude-haiku-5-5', usage: { input_tokens: 1000, output_tokens: 1000 } }
+const ENDED_USD = (1000 * (HAIKU.input + HAIKU.output)) / 2e6
+
+test('a batch that has already ended when created is billed by its results', async () => {
+  await using batch = await endedBatch({ type: 'succeeded', message: MESSAGE })
+  await changeDatabase(batch.quick.gateway, 'UPDATE hold SET due_at_ms = 0 WHERE due_at_ms IS NOT NULL')
+  const path = `/gateway/v1/requests/${batch.requestId}`
+  const state = async () => (await batch.quick.gateway.manage('GET', path))['state']
   await until('it is settled', async () => (await state()) === 'settled')
-  assert.equal((await quick.balance())['balance_usd'], (-1000 * (HAIKU.input + HAIKU.output)) / 2e6)
-  await quick.assertBalanced()
+  assert.equal((await batch.quick.balance())['balance_usd'], -ENDED_USD)
+  await batch.quick.assertBalanced()
 })
 
 test('a tool input nested deeper than the stack does not make the results unreadable', async () => {
-  await using upstream = await startShownUpstream()
-  await using quick = await startBillingBench(upstream.urls)
-  const ended = { id: 'msgbatch_1', processing_status: 'ended' }
-  const path = `/v1/messages/batches/${ended.id}`
-  upstream.shows('POST /v1/messages/batches', ended)
-  upstream.shows(`GET ${path}`, ended)
-  const usage = { input_tokens: 1000, output_tokens: 1000 }
   const content = [{ type: 'tool_use', input: { a: 'nested' } }]
-  const result = { type: 'succeeded', message: { model: 'claude-haiku-5-5', content, usage } }
   const nested = '['.repeat(8_000) + ']'.repeat(8_000)
-  const line = JSON.stringify({ custom_id: 'a', result }).replace('"nested"', nested)
-  upstream.showsText(`GET ${path}/results`, line)
-  const { requestId } = await quick.call('/v1/messages/batches', { requests: [entry('a')] })
-  await quick.call(path, undefined, { method: 'GET' })
-  assert.equal((await quick.record(requestId))['state'], 'settled')
-  assert.equal((await quick.balance())['balance_usd'], (-1000 * (HAIKU.input + HAIKU.output)) / 2e6)
+  const result = { type: 'succeeded', message: { ...MESSAGE, content } }
+  await using batch = await endedBatch(result, (line) => line.replace('"nested"', nested))
+  await batch.look()
+  assert.equal((await batch.quick.record(batch.requestId))['state'], 'settled')
+  assert.equal((await batch.quick.balance())['balance_usd'], -ENDED_USD)
 })
 
 test('a succeeded line without usage is estimated from its text', async () => {
-  await using upstream = await startShownUpstream()
-  await using quick = await startBillingBench(upstream.urls)
-  const ended = { id: 'msgbatch_1', processing_status: 'ended' }
-  const path = `/v1/messages/batches/${ended.id}`
-  upstream.shows('POST /v1/messages/batches', ended)
-  upstream.shows(`GET ${path}`, ended)
   const content = [{ type: 'text', text: 'x'.repeat(4_000) }]
-  const result = { type: 'succeeded', message: { model: 'claude-haiku-5-5', content } }
-  upstream.shows(`GET ${path}/results`, { custom_id: 'a', result })
-  const { requestId } = await quick.call('/v1/messages/batches', { requests: [entry('a')] })
-  await quick.call(path, undefined, { method: 'GET' })
-  const { state, children_cost_usd } = await quick.record(requestId)
+  await using batch = await endedBatch({ type: 'succeeded', message: { model: MESSAGE.model, content } })
+  await batch.look()
+  const { state, children_cost_usd } = await batch.quick.record(batch.requestId)
   assert.deepEqual([state, children_cost_usd], ['settled', (1_000 * HAIKU.output) / 2e6])
-  const usage = await quick.gateway.manage('GET', '/v1/usage')
+  const usage = await batch.quick.gateway.manage('GET', '/v1/usage')
   assert.equal((usage['total'] as Record<string, number>)['estimated_requests'], 1)
-  await quick.assertBalanced()
+  await batch.quick.assertBalanced()
 })
 
 test('unreadable results cost nothing, and are given up after 30 days', async () => {

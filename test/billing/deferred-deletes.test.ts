@@ -147,24 +147,6 @@ test('DELETE of a response is refused while it streams', async () => {
   await bench.assertBalanced()
 })
 
-test('a stored response whose client left is deferred and billed by its own usage', async () => {
-  const id = 'resp_left'
-  shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })
-  const stream = await streamResponse(id)
-  stream.leave()
-  assert.equal(codeOf(await stream.remove()), '409 not_settled')
-  await isState('deferred', stream.requestId)
-  assert.equal(codeOf(await stream.remove()), '409 not_settled')
-  complete(id)
-  await stream.remove()
-  await isState('settled', stream.requestId)
-  const { cost_usd, estimated, usage: billed } = await seen(stream.requestId)
-  assert.deepEqual([Number(cost_usd) > 0, estimated], [true, false])
-  assert.equal((billed as Record<string, number>)['output_tokens'], 10)
-  await stream.end().catch(() => {})
-  await bench.assertBalanced()
-})
-
 test('a resumed stream (GET …?stream=true) does not stop DELETE of a settled response', async () => {
   const { id, requestId } = await makeResponse()
   complete(id)

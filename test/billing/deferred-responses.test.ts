@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
-import { startShownUpstream } from './shown-upstream.ts'
 
 /** Upstream uses this clock; the gateway polls by its own. */
 let workMs = 0
@@ -90,27 +89,6 @@ test('a cancelled response costs the usage it states', async () => {
   await bench.assertBalanced()
 })
 
-test('objects of a revoked key still settle', async () => {
-  const { id: keyId, key } = await bench.gateway.createKey('revoked', { monthly_budget_usd: 1 })
-  const reply = await bench.call('/v1/responses', RESPONSE, { surface, key })
-  await bench.gateway.revokeKey(keyId)
-  workMs += 3_600_000
-  await isSettled(reply.requestId)
-  const { cost_usd } = await stateOf(reply.requestId)
-  assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], cost_usd)
-})
-
-test('the log lists deferred calls apart from those in flight', async () => {
-  const { requestId } = await made()
-  const ids = async (state: string) =>
-    ((await admin(`/gateway/v1/requests?state=${state}`))['data'] as { id: string }[]).map(({ id }) => id)
-  assert.deepEqual(await ids('deferred'), [requestId])
-  assert.deepEqual(await ids('in_flight'), [])
-  workMs += 3_600_000
-  await isSettled(requestId)
-  assert.deepEqual(await ids('deferred'), [])
-})
-
 test('a response that upstream names for two calls is billed once', async () => {
   await using again = await startBillingBench({}, { deterministic: true, clock: () => workMs })
   const calls = [0, 1].map(() => again.call('/v1/responses', RESPONSE, { surface }))
@@ -126,40 +104,4 @@ test('a response that upstream names for two calls is billed once', async () => 
     ['settled', true],
   ])
   await again.assertBalanced()
-})
-
-test('a finished response without usage is estimated from its output', async () => {
-  await using upstream = await startShownUpstream()
-  await using odd = await startBillingBench(upstream.urls)
-  const shown = { id: 'resp_1', model: 'gpt-6-luna', usage: null }
-  const text = 'x'.repeat(400)
-  const output = [{ type: 'message', content: [{ type: 'output_text', text }] }]
-  upstream.shows('POST /v1/responses', { ...shown, status: 'queued' })
-  const { requestId } = await odd.call('/v1/responses', RESPONSE, { surface })
-  const look = () => odd.call('/v1/responses/resp_1', undefined, { method: 'GET', surface })
-  upstream.shows('GET /v1/responses/resp_1', { ...shown, status: 'in_progress' })
-  await look()
-  assert.equal((await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state'], 'deferred')
-  upstream.shows('GET /v1/responses/resp_1', { ...shown, status: 'completed', output })
-  await look()
-  const { state, estimated, usage, cost_usd } = await odd.record(requestId)
-  assert.deepEqual([state, estimated], ['settled', true])
-  assert.equal((usage as Record<string, number>)['output_tokens'], 100)
-  assert.ok(Number((usage as Record<string, number>)['input_tokens']) > 0)
-  assert.ok(Number(cost_usd) > 0)
-  await odd.assertBalanced()
-})
-
-test('a background stream cancelled without usage costs what it delivered', async () => {
-  await using upstream = await startShownUpstream()
-  await using odd = await startBillingBench(upstream.urls)
-  const delta = { type: 'response.output_text.delta', delta: 'x'.repeat(400), response: null }
-  const response = { id: 'resp_1', model: 'gpt-6-luna', status: 'cancelled', usage: null, output: [] }
-  const last = { type: 'response.cancelled', response }
-  upstream.streams('POST /v1/responses', delta, Promise.resolve(), last)
-  const { requestId } = await odd.call('/v1/responses', { ...RESPONSE, stream: true }, { surface })
-  const { state, estimated, usage } = await odd.record(requestId)
-  assert.deepEqual([state, estimated], ['settled', true])
-  assert.equal((usage as Record<string, number>)['output_tokens'], 64, 'at most the stated limit')
-  await odd.assertBalanced()
 })

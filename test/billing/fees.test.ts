@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { clockAt } from '../limits/clock-at.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { afterEach, closeAfter, test } from '../support/suite.ts'
-import { chunked, sized } from '../support/wire-bytes.ts'
+import { sized } from '../support/wire-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const upstream = await ScriptedUpstream.start()
@@ -12,17 +12,8 @@ const bench = await startBillingBench({ ...urls, clock })
 closeAfter(bench, upstream)
 afterEach(() => bench.assertBalanced())
 
-const JSON_LINE = 'Content-Type: application/json'
-const EVENTS_LINE = 'Content-Type: text/event-stream'
-const OK = 'HTTP/1.1 200 OK'
-
-const document = (body: object, line = JSON_LINE): Buffer => sized(OK, [line], JSON.stringify(body))
-const events = (...list: readonly (object | string)[]): Buffer =>
-  chunked(
-    OK,
-    [EVENTS_LINE],
-    list.map((event) => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`),
-  )
+const document = (body: object): Buffer =>
+  sized('HTTP/1.1 200 OK', ['Content-Type: application/json'], JSON.stringify(body))
 
 const chat = { surface: 'chat' } as const
 const MESSAGES = [{ role: 'user', content: 'Hi' }]
@@ -50,47 +41,6 @@ test('a search model adds one search per call, by context size, and an unknown s
     assert.equal(reply.header('x-svc-list-cost-usd'), listUsd, `${model} ${size}`)
     assert.equal((await bench.record(reply.requestId))['unpriced'], unpriced, `${model} ${size}`)
   }
-})
-
-test('each container of a response costs a session, streamed or not', async () => {
-  const call = (id: string, container: string) => ({
-    type: 'code_interpreter_call',
-    id,
-    container_id: container,
-  })
-  const final = (...containers: readonly [string, string]) => ({
-    id: 'r',
-    model: 'gpt-5.6-sol',
-    status: 'completed',
-    output: [call('a', containers[0]), call('b', containers[1]), call('c', containers[0])],
-    usage: { input_tokens: 1_000, output_tokens: 100 },
-  })
-  const inEvents = final('cntr_3', 'cntr_4')
-  const body = {
-    model: 'gpt-5.6-sol',
-    input: 'Hi',
-    tools: [{ type: 'code_interpreter', container: { type: 'auto' } }],
-  }
-  upstream.queue(
-    [{ send: document(final('cntr_1', 'cntr_2')) }],
-    [
-      {
-        send: events(
-          ...inEvents.output.map((item, i) => ({
-            type: 'response.output_item.added',
-            output_index: i,
-            item,
-          })),
-          { type: 'response.completed', response: inEvents },
-        ),
-      },
-    ],
-  )
-  const whole = await bench.call('/v1/responses', body, chat)
-  // 1,000 × $4/M + 100 × $20/M + 2 × $0.03
-  assert.equal(whole.header('x-svc-list-cost-usd'), '0.066')
-  const streamed = await bench.call('/v1/responses', { ...body, stream: true }, chat)
-  assert.equal(streamed.trailer('x-svc-list-cost-usd'), '0.066')
 })
 
 test('a container is charged once in 20 minutes, also by background responses', async () => {

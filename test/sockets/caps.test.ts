@@ -38,18 +38,3 @@ test('fifty sockets of one key exceed its cap by at most one turn, and none is r
   for (const { ws } of sockets) ws.close()
   await bench.assertBalanced()
 })
-
-test('lanes of one socket exceed a cap by at most one turn', async () => {
-  const { key } = await bench.gateway.createKey('lanes', { monthly_budget_usd: 0.035 })
-  const socket = await bench.open({ key })
-  const behaviour = 'usage={"input_tokens":10,"output_tokens":1000}; drip=0'
-  for (let i = 0; i < 20; i++) {
-    socket.send(simulated(behaviour, { max_output_tokens: 1_000, stream_id: `lane ${i}` }))
-  }
-  const ended = () => socket.received.filter((event) => dig(event, 'type') === 'response.completed').length
-  const refused = () => socket.received.filter((event) => dig(event, 'type') === 'error').length
-  await socket.takeUntil(() => ended() + refused() === 20)
-  assert.deepEqual([ended(), refused()], [4, 16])
-  socket.ws.close()
-  await bench.assertBalanced()
-})

@@ -119,25 +119,3 @@ test('a turn that outlasts the drain time is cut and settled, and its socket clo
   assert.equal(settled, before + 1)
   assert.equal(closeCodeOf(socket.client), 1012)
 })
-
-test('an idle socket closes with 1008 when its key expires, and other keys’ sockets stay open', async () => {
-  const clock = clockAt('2026-11-12T12:00:00.000Z')
-  await using bench = await startRawBench({ clock })
-  const expiresAt = new Date(clock.nowMs() + 60_000).toISOString()
-  const { key } = await bench.gateway.createKey('short', { expires_at: expiresAt })
-  const [short, other] = [await bench.open({ key }), await bench.open()]
-  clock.advance(59_999)
-  await begin(short, 'resp_in_time')
-  await short.upstream.send(ended('resp_in_time'))
-  await bench.turns(short.id, 1)
-  assert.equal(closeCodeOf(short.client), null)
-  clock.advance(1)
-  await closed(short)
-  assert.equal(closeCodeOf(short.client), 1008)
-  short.client.socket.end()
-  await short.upstream.ended
-  await begin(other, 'resp_other')
-  await other.upstream.send(ended('resp_other'))
-  await bench.turns(other.id, 1)
-  other.client.socket.destroy()
-})

@@ -3,8 +3,7 @@ import { assertBalanced } from '../billing/bench-of-one.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 import { agreement, handshake, opcodeOf, splitFrames, startRawBench } from './raw-bench.ts'
-import { stopTime } from './stop-time.ts'
-import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
+import { closeCodeOf, createFrame, delta, hasMessages } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const bench = await startRawBench()
@@ -71,30 +70,6 @@ test('a handshake pipelined after another request is served separately', async (
   await second.receivedBytes(createFrame().length)
   assert.deepEqual(second.received, createFrame())
   client.socket.destroy()
-})
-
-test('refusing a turn of a revoked key does not cut the running turn', async (t) => {
-  // The poll of revoked keys must not come between the revocation and the refusal.
-  stopTime(t, 'sockets/open-sockets')
-  await using own = await startRawBench()
-  const { id, key } = await own.gateway.createKey('revoked')
-  const socket = await own.open({ key })
-  const { client, upstream } = socket
-  await client.send(createFrame())
-  await upstream.receivedBytes(createFrame().length)
-  await upstream.send(Buffer.concat([created('resp_runs'), delta('I was ')]))
-  await hasMessages(client, 2)
-  await own.gateway.revokeKey(id)
-  await client.send(createFrame({ input: 'one more' }))
-  await client.until(() => client.received.includes('invalid_api_key'), 'the refusal')
-  await upstream.send(Buffer.concat([delta('first.'), ended('resp_runs')]))
-  await client.until(() => closeCodeOf(client) !== null, 'a close frame')
-  assert.equal(closeCodeOf(client), 1008)
-  assert.match(client.received.toString('latin1'), /response\.completed/)
-  const [turn = {}] = await own.turns(socket.id, 1)
-  assert.equal(turn['estimated'], false)
-  client.socket.destroy()
-  await assertBalanced(own.gateway)
 })
 
 test('turns and their socket count towards the key’s calls in flight', async () => {

@@ -3,7 +3,6 @@ import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { endedTurns, nothingHeld, say, startSocketPair } from './metered-socket.ts'
-import { stopTime } from './stop-time.ts'
 
 const pair = await startSocketPair()
 closeAfter(pair)
@@ -120,26 +119,6 @@ test('ambiguous messages are refused to every key, and the socket stays open', a
   await socket.takeType('response.done')
   socket.ws.close()
   await socket.closed()
-})
-
-test('a revoked key begins no response, even with a standing hold', async (t) => {
-  // The poll of revoked keys must not come between the revocation and the refusal.
-  stopTime(t, 'sockets/open-sockets')
-  const own = await startSocketPair()
-  t.after(() => own.close())
-  const { id, key } = await own.gateway.createKey('revoked')
-  const socket = await own.open(PATH, { key })
-  await socket.takeType('session.created')
-  socket.send(say('Hello.'))
-  await socket.takeType('conversation.item.done')
-  own.reached.length = 0
-  await own.gateway.revokeKey(id)
-  const refusal = socket.takeType('error')
-  socket.send(inText)
-  assert.equal(dig(await refusal, 'error.code'), 'invalid_api_key')
-  assert.equal((await socket.closed()).code, 1008)
-  assert.deepEqual(own.reached, [])
-  await nothingHeld(own, id)
 })
 
 test('the hold of a handshake that upstream refuses is freed', async () => {
