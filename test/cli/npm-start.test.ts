@@ -104,7 +104,6 @@ async function isPortFree(url: string): Promise<boolean> {
 const KILLED = 'an npm that is killed'
 const endings: Record<string, (npm: number) => void> = {
   'SIGTERM to npm alone': (npm) => process.kill(npm, 'SIGTERM'),
-  'SIGINT to npm alone': (npm) => process.kill(npm, 'SIGINT'),
   'Ctrl-C, which reaches npm and the gateway': (npm) => process.kill(-npm, 'SIGINT'),
   [KILLED]: (npm) => process.kill(npm, 'SIGKILL'),
 }
@@ -146,17 +145,3 @@ for (const [name, end] of Object.entries(endings)) {
     }
   })
 }
-
-test('npx: SIGTERM to npx alone drains and ends the gateway', async () => {
-  const upstream = await startOpenEnded()
-  const started = await startByNpm(upstream.url, 'npx', '-c', 'node src/cli/tollgate.ts serve; exit')
-  try {
-    process.kill(started.npm, 'SIGTERM')
-    await started.ended()
-    assert.match(started.output(), /Stopped\.\n/)
-    assert.equal(await isPortFree(started.url), true)
-  } finally {
-    await started.dispose()
-    upstream.close()
-  }
-})

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Random } from '../store/conformance/simulation-random.ts'
+import { Random } from '../support/random.ts'
 import type { Cluster } from './cluster.ts'
 import { type ClientCall, expectedBytes, sendCall } from './send-call.ts'
 

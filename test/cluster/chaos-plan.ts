@@ -1,4 +1,4 @@
-import type { Random } from '../store/conformance/simulation-random.ts'
+import type { Random } from '../support/random.ts'
 
 /** An action on the nodes, their connections, the database or the ledger. Ending a fault is another one. */
 export type Deed = { readonly what: NodeDeed | WireDeed; readonly node: number } | LedgerDeed

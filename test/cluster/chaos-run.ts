@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Random } from '../store/conformance/simulation-random.ts'
 import { openDatabaseAt } from '../store/postgres-under-test.ts'
+import { Random } from '../support/random.ts'
 import { until } from '../support/until.ts'
 import { checkLedger } from './chaos-checks.ts'
 import { keepHistory } from './chaos-history.ts'

@@ -1,27 +1,13 @@
 import assert from 'node:assert/strict'
 import type { BilledReply, BillingBench } from '../billing/bench-of-one.ts'
+import { Random } from '../support/random.ts'
 import { nanosOf } from './read-ledger.ts'
 
-export interface Chance {
-  readonly seed: number
-  /** A whole number from 0 to below this. */
-  below(bound: number): number
-}
-
-/** Mulberry32, with the seed in `TEST_SEED` or a new one, which is printed. */
-export function drawChance(log: (line: string) => void): Chance {
+/** Choices from the seed in `TEST_SEED` or a new one, which is printed. */
+export function drawChance(log: (line: string) => void): Random {
   const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   log(`TEST_SEED=${seed}`)
-  let state = seed
-  return {
-    seed,
-    below(bound) {
-      state = (state + 0x6d2b79f5) | 0
-      let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-      mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-      return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * bound)
-    },
-  }
+  return new Random(seed)
 }
 
 export interface RandomCall {
@@ -33,7 +19,7 @@ export interface RandomCall {
 }
 
 /** Both models cost $0.10 and $0.50 per million tokens. */
-export function drawCall(chance: Chance, delayMsMax = 12): RandomCall {
+export function drawCall(chance: Random, delayMsMax = 12): RandomCall {
   const surface = chance.below(2) === 0 ? 'messages' : 'chat'
   const stream = chance.below(2) === 0
   const maxTokens = 50 + chance.below(950)

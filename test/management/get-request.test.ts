@@ -54,9 +54,3 @@ test('GET /gateway/v1/requests/{id} 404: to another key, as if it did not exist'
   assertRefused(theirs, 404, { code: 'not_found' })
   assert.deepEqual(theirs.body['error'], none.body['error'])
 })
-
-for (const unknown of ['req_01ARZ3NDEKTSV4RRFFQ69G5FAV', 'nonsense']) {
-  test(`GET /gateway/v1/requests/{id} 404: unknown id ${unknown}`, async () => {
-    assertRefused(await ask('GET', `/gateway/v1/requests/${unknown}`), 404, { code: 'not_found' })
-  })
-}

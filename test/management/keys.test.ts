@@ -110,32 +110,6 @@ test('an allowlist entry must match an id or alias of the price book, and its re
   assert.equal((await show(id))['allowed_models'], null)
 })
 
-test('a pattern allows only the models that begin with it', async () => {
-  const { key } = await gateway.createKey('pattern', { allowed_models: ['claude-haiku*'] })
-  const status = async (model: string) => {
-    const response = await fetch(`${gateway.url}/v1/messages`, {
-      method: 'POST',
-      headers: { 'x-api-key': key, 'anthropic-version': '2023-06-01' },
-      body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'Hello' }] }),
-    })
-    await response.arrayBuffer()
-    return response.status
-  }
-  assert.equal(await status('claude-haiku-5-5'), 200)
-  for (const model of ['claude-opus-4-8', 'Claude-haiku-5-5', 'claude-haik', 'x-claude-haiku-5-5'])
-    assert.equal(await status(model), 403, model)
-})
-
-test('POST /v1/keys 400: a refused request creates nothing', async () => {
-  const name = 'never to be seen'
-  await create({ name, monthly_budget: 5 })
-  await create({ name, expires_at: '2020-01-01T00:00:00Z' })
-  await create({ name }, { 'idempotency-key': '' })
-  await ask('POST', '/v1/keys?name=x', { json: { name } })
-  const { body } = await ask('GET', `/v1/keys?search=${encodeURIComponent(name)}`)
-  assert.deepEqual(body['data'], [])
-})
-
 test('POST /v1/keys 201: a replay by Idempotency-Key answers the current record without the secret', async () => {
   const headers = { 'idempotency-key': 'create once' }
   const body = { name: 'once', expires_at: inSeconds(60) }
@@ -216,21 +190,6 @@ test('GET /v1/keys/me 404 and 405: an admin key has no record there, and "me" is
   }
 })
 
-test('GET /v1/keys/me 401: the error says that the key is revoked or expired', async () => {
-  const revoked = await gateway.createKey('revoked')
-  await gateway.revokeKey(revoked.id)
-  const expired = await gateway.createKey('expired', { expires_at: inSeconds(5) })
-  clock.advance(5_000)
-  for (const [{ key, id }, how, status] of [
-    [revoked, /was revoked/, 'revoked'],
-    [expired, /has expired/, 'expired'],
-  ] as const) {
-    const answer = await ask('GET', '/v1/keys/me', { key })
-    assertRefused(answer, 401, { code: 'invalid_api_key', message: how })
-    assert.equal((await show(id))['status'], status)
-  }
-})
-
 test('PATCH /v1/keys/{id} 200: changes only the fields sent', async () => {
   const edits: readonly Readonly<Record<string, unknown>>[] = [
     { name: 'after' },
@@ -253,14 +212,6 @@ test('PATCH /v1/keys/{id} 200: changes only the fields sent', async () => {
     assert.deepEqual(answer.body, { ...before, ...fields })
     assert.deepEqual(await show(before.id), answer.body)
   }
-})
-
-test('PATCH /v1/keys/{id} 400: one invalid field, and no field is changed', async () => {
-  const { key: _, ...before } = await gateway.createKey('whole')
-  const json = { name: 'half', monthly_budget_usd: 1, expires_at: '2020-01-01T00:00:00Z' }
-  const answer = await ask('PATCH', `/v1/keys/${before.id}`, { json })
-  assertRefused(answer, 400, { code: 'bad_request', param: 'expires_at' })
-  assert.deepEqual(await show(before.id), before)
 })
 
 test('409: a revoked or expired key cannot be changed or rotated', async () => {
@@ -338,29 +289,6 @@ test('POST /v1/keys/{id}/rotate 409: an Idempotency-Key that another key was rot
   const { id } = (await rotate(one.id, undefined, once)).body
   assert.equal((await rotate(one.id, {}, once)).body['id'], id, 'an absent body is {}')
   assert.equal((await rotate(other.id, undefined, once)).status, 409)
-})
-
-test('PATCH /v1/keys/{id} 200: rotated keys share a budget and show the same limits', async () => {
-  const old = await gateway.createKey('lineage', { monthly_budget_usd: 5, metadata: { team: 'web' } })
-  const made = (await rotate(old.id)).body
-  await gateway.manage('POST', `/v1/keys/${old.id}/revoke`)
-  const limits = {
-    monthly_budget_usd: 7,
-    daily_budget_usd: 2,
-    requests_per_minute: 9,
-    budget_mode: 'settled',
-  }
-  const patch = { ...limits, name: 'new', metadata: { team: 'data' } }
-  await gateway.manage('PATCH', `/v1/keys/${made['id']}`, patch)
-  const [first, second] = [await show(old.id), await show(String(made['id']))]
-  assert.partialDeepStrictEqual(first, { ...limits, name: 'lineage', metadata: { team: 'web' } })
-  assert.partialDeepStrictEqual(second, patch)
-  assert.equal(first['budget_id'], second['budget_id'])
-  await gateway.manage('PATCH', `/v1/keys/${made['id']}`, { requests_per_minute: null, metadata: null })
-  assert.equal((await show(old.id))['requests_per_minute'], null)
-  assert.deepEqual((await show(String(made['id'])))['metadata'], {})
-  const found = (await ask('GET', '/v1/keys?search=metadata.team:web')).body['data'] as { id: string }[]
-  assert.ok(found.some(({ id }) => id === old.id) && !found.some(({ id }) => id === made['id']))
 })
 
 test('POST /v1/keys/{id}/rotate 201: the old key expires as requested', async () => {

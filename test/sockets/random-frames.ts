@@ -1,4 +1,4 @@
-import { Random } from '../store/conformance/simulation-random.ts'
+import { Random } from '../support/random.ts'
 import { chunksOf, type Side, sequenceOf, singleBytes, type WireFrame } from './wire-frames.ts'
 
 /** Bytes of one direction and their chunks, determined by the seed alone. */

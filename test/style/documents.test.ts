@@ -59,11 +59,6 @@ function anchorsOf(text: string): string[] {
   )
 }
 
-test('the README shows the two commands that start and test it', () => {
-  assert.match(textOf('README.md'), /npm ci && npm start/)
-  assert.match(textOf('README.md'), /npm ci && npm test/)
-})
-
 test('every file that a document names exists, except for the example surface', () => {
   const named = /`((?:[\w-]+\/)+[\w.-]+\.(?:tsx?|json))`/g
   for (const path of documents) {

@@ -1,7 +1,7 @@
 import type { NamedModels } from '../../../src/kernel/model-names.ts'
 import { type KeyLimits, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { CallOpening, Hold, Unratable } from '../../../src/ledger/call.ts'
-import type { Random } from './simulation-random.ts'
+import type { Random } from '../../support/random.ts'
 import {
   accountOf,
   type CallModel,

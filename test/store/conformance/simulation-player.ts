@@ -1,10 +1,10 @@
 import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { KeyChanges } from '../../../src/keys/key-store.ts'
 import type { CallClosing } from '../../../src/ledger/call.ts'
+import type { Random } from '../../support/random.ts'
 import { closing, opening } from './fixtures.ts'
 import * as choices from './simulation-choices.ts'
 import * as moves from './simulation-moves.ts'
-import type { Random } from './simulation-random.ts'
 import { accountOf, type CallModel, endOf, type KeyModel, type World } from './simulation-world.ts'
 
 export interface Rules {
