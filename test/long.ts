@@ -11,7 +11,6 @@ const RUNS: Readonly<Record<string, Run>> = {
   suite: ['test/run.ts', FULL],
   crash: ['test/crash/long-run.ts'],
   chaos: ['test/cluster/long-chaos.ts'],
-  deferred: ['test/cluster/long-deferred.ts'],
   'node-versions': ['test/docs/long-node-versions.ts'],
   package: ['test/run.ts', {}, 'test/deploy/long-package.ts'],
   jam: ['test/hostile/long-jam.ts'],

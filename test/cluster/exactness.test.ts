@@ -91,6 +91,7 @@ test('500 callers of two accounts on three nodes: the ceiling of each holds', as
     [...new Set(replies)].filter((status) => ![200, 402, 429, 503].includes(status)),
     [],
   )
+  await until('every admission has a known outcome', async () => (await openCalls()) === 0)
   for (const { id } of accounts) {
     const account = await cluster.manage(1, 'GET', `/gateway/v1/accounts/${id}`)
     const spentNanos = BigInt(Math.round(Number(account['month_spend_usd']) * 1e9))

@@ -71,19 +71,6 @@ for (const [what, reply, error] of troubles) {
   })
 }
 
-test('a redelivery of a failed delivery sends the same event, and succeeds', async () => {
-  const subscription = await hooked.subscribe()
-  const { receiver, path } = subscription
-  receiver.reply = () => (response) => response.end('received')
-  await hooked.gateway.manage('POST', `${path}/test`)
-  const first = await tried(subscription, 1)
-  assert.deepEqual([first.status, first.response_body], ['succeeded', 'received'])
-  await hooked.gateway.manage('POST', `${path}/deliveries/${first.id}/redeliver`)
-  const messages = await receiver.until((came) => came.length === 2)
-  assert.equal(new Set(messages.map(idOf)).size, 1)
-  await hooked.unsubscribe(subscription)
-})
-
 test('an endpoint that answers 410 is disabled at once and gets nothing more, and the others are notified', async () => {
   const gone = await hooked.subscribe(['key.created'])
   const well = await hooked.subscribe(['webhook.disabled'])
