@@ -66,7 +66,7 @@ export const accountEditFields = z.strictObject({ ...accountFields, name: accoun
 export type AccountEditFields = z.infer<typeof accountEditFields>
 
 export const accountListQuery = z.strictObject({
-  ...f.pageOf('account'),
+  ...f.paging('account'),
   status: f.choiceParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
   search: f
     .textField('search', 200)

@@ -17,7 +17,7 @@ export const newAdminKeyFields = z.strictObject({
     ),
 })
 
-export const adminKeyListQuery = z.strictObject(f.pageOf('admin_key'))
+export const adminKeyListQuery = z.strictObject(f.paging('admin_key'))
 
 export const adminKeySchema = z
   .object({
@@ -26,7 +26,7 @@ export const adminKeySchema = z
     name: z.string(),
     role: z.enum(ADMIN_ROLES),
     account_id: f.idOf('account').nullable().describe('Null for operators.'),
-    prefix: f.text('The first characters of the key; empty for one that was not created here.'),
+    prefix: f.string('The first characters of the key; empty for one that was not created here.'),
     last4: z.string(),
     status: z.enum(['usable', 'revoked']),
     created_at: f.instant(),
@@ -37,5 +37,5 @@ export const adminKeySchema = z
 export type AdminKey = z.infer<typeof adminKeySchema>
 
 export const createdAdminKeySchema = adminKeySchema
-  .extend({ key: f.text('The secret, shown once.') })
+  .extend({ key: f.string('The secret, shown once.') })
   .meta({ id: 'created_admin_key', description: 'A new admin key with its secret.' })

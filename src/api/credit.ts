@@ -59,7 +59,7 @@ export const addedCreditSchema = creditSchema
   .meta({ id: 'added_credit', description: 'The entry that a request wrote.' })
 export type AddedCredit = z.infer<typeof addedCreditSchema>
 
-export const creditListQuery = z.strictObject(f.pageOf('credit'))
+export const creditListQuery = z.strictObject(f.paging('credit'))
 
 const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
 

@@ -21,6 +21,6 @@ export const deviceApprovalSchema = z
   .object({
     object: z.literal('device_approval'),
     status: z.enum(['approved', 'denied']),
-    client: f.text('What the device calls itself.'),
+    client: f.string('What the device calls itself.'),
   })
   .meta({ id: 'device_approval', description: 'The decision about a device that wants to sign in.' })

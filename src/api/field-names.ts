@@ -15,7 +15,7 @@ export type FieldOf<Member extends string> = Member extends `${infer Name}Nanos`
     ? `${SnakeCase<Name>}_at`
     : SnakeCase<Member>
 
-type Shown<Member, Value> = Value extends null
+type WrittenAs<Member, Value> = Value extends null
   ? null
   : Value extends bigint
     ? RawNumber
@@ -24,7 +24,7 @@ type Shown<Member, Value> = Value extends null
       : Value
 
 export type Fields<Of, Member extends keyof Of & string> = {
-  readonly [Name in Member as FieldOf<Name>]: Shown<Name, Of[Name]>
+  readonly [Name in Member as FieldOf<Name>]: WrittenAs<Name, Of[Name]>
 }
 
 const known = new Map<string, string>()

@@ -44,16 +44,16 @@ const PATTERNS = {
 export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>
   z.string().regex(PATTERNS[kind], expected)
 
-export const text = (description: string) => z.string().describe(description)
+export const string = (description: string) => z.string().describe(description)
 export const flag = (description: string) => z.boolean().describe(description)
-export const textOrNull = (description = '') => describedBy(z.string().nullable(), description)
+export const stringOrNull = (description = '') => describedBy(z.string().nullable(), description)
 export const optionalText = (description: string) => z.string().optional().describe(description)
 
 function describedBy<Schema extends z.ZodType>(schema: Schema, description: string): Schema {
   return description === '' ? schema : schema.describe(description)
 }
 
-export const count = (description = '') => describedBy(z.int().min(0), description)
+export const whole = (description = '') => describedBy(z.int().min(0), description)
 export const instant = () =>
   z
     .string()
@@ -72,7 +72,7 @@ export function listOf<Row extends z.ZodType>(row: Row) {
     object: z.literal('list'),
     data: z.array(row).describe('Newest first.'),
     has_more: z.boolean(),
-    next: textOrNull('Send it as `after` to read the next page; null on the last page.'),
+    next: stringOrNull('Send it as `after` to read the next page; null on the last page.'),
   })
 }
 
@@ -85,18 +85,18 @@ export interface ListOf<Row> {
 export const actorSchema = z
   .object({
     kind: z.enum(ACTOR_KINDS),
-    id: textOrNull('The id of the key or person; null for `command_line` and `system`.'),
-    name: textOrNull(),
+    id: stringOrNull('The id of the key or person; null for `command_line` and `system`.'),
+    name: stringOrNull(),
   })
   .meta({ id: 'actor', description: 'Who made a change. A session has the id and name of its key.' })
 
 export const errorSchema = z
   .object({
     error: z.object({
-      message: text('What is wrong and how to fix it.'),
+      message: string('What is wrong and how to fix it.'),
       type: z.string(),
-      param: textOrNull('The invalid field or parameter.'),
-      code: text('The error code. docs/ERRORS.md lists all of them.'),
+      param: stringOrNull('The invalid field or parameter.'),
+      code: string('The error code. docs/ERRORS.md lists all of them.'),
       details: z.record(z.string(), z.unknown()).optional().describe('Figures, if any.'),
     }),
     request_id: z.string(),
@@ -334,7 +334,7 @@ export const afterParameter = (kind: keyof typeof PATTERNS) =>
 export const personParameter = (description: string) =>
   idOf('person', 'person must be the id of a person, such as per_01J….').optional().describe(description)
 
-export const pageOf = (kind: keyof typeof PATTERNS) => ({
+export const paging = (kind: keyof typeof PATTERNS) => ({
   limit: wholeParameter(1_000).default(100).describe('Maximum rows per page.'),
   after: afterParameter(kind),
 })

@@ -95,7 +95,7 @@ export const rotateFields = z.strictObject({
 })
 
 export const keyListQuery = z.strictObject({
-  ...f.pageOf('key'),
+  ...f.paging('key'),
   status: f.choiceParameter('status', KEY_STATUSES, 'Only keys with this status.'),
   person: f.personParameter('Only keys of this person.'),
   search: f
@@ -122,16 +122,16 @@ export const keySchema = z
         'The person whose key it is. All keys of a person share one budget. Null: the key of a service.',
       ),
     name: z.string(),
-    prefix: f.text('The first characters of the key, to identify it in lists.'),
-    last4: f.text('The last four characters of the key.'),
+    prefix: f.string('The first characters of the key, to identify it in lists.'),
+    last4: f.string('The last four characters of the key.'),
     status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
     monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
     daily_budget_usd: f.usdAmount('The budget of each day. Null: none.').nullable(),
-    requests_per_minute: f.count().nullable().describe('Maximum calls per minute. Null: no limit.'),
+    requests_per_minute: f.whole().nullable().describe('Maximum calls per minute. Null: no limit.'),
     budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: `budgets.mode` of the gateway.'),
     month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
     month_held_usd: f.usdAmount('The amount that calls in flight of this month have reserved.'),
-    month_waiting: f.count('Calls that wait for a budget or for credit, on this node.'),
+    month_waiting: f.whole('Calls that wait for a budget or for credit, on this node.'),
     month_lost_usd: f.usdAmount('Maximum list cost of the calls of this month that were interrupted.'),
     day_spend_usd: f.usdAmount('The cost of the calls admitted on this day (UTC).'),
     budget_resets_at: f.instant().describe('When the next month begins.'),

@@ -28,7 +28,7 @@ export const sessionSchema = z
     object: z.literal('session'),
     expires_at: f.instant(),
     role: z.enum([...PERSON_ROLES, 'api_key']),
-    account_id: f.textOrNull('Null for operators.'),
+    account_id: f.stringOrNull('Null for operators.'),
     person: personSchema.nullable().describe('Null for a session that began with a key.'),
   })
   .meta({
@@ -38,7 +38,7 @@ export const sessionSchema = z
 export type Session = z.infer<typeof sessionSchema>
 
 export const endedSessionSchema = z.object({
-  end_session_url: f.textOrNull('The page that ends the session at the identity provider too. Null: none.'),
+  end_session_url: f.stringOrNull('The page that ends the session at the identity provider too. Null: none.'),
 })
 
 const calls = (description: string) => z.number().min(0).meta({ type: 'integer', description })
@@ -47,7 +47,7 @@ const cappedKey = z.object({
   id: f.idOf('key'),
   name: z.string(),
   period: z.enum(['month', 'day']).describe('The period of the budget.'),
-  percent: f.count('The part of the budget that is spent, in whole percent.'),
+  percent: f.whole('The part of the budget that is spent, in whole percent.'),
   spent_usd: f.usdAmount('Its spend in the period.'),
   cap_usd: f.usdAmount('The budget.').nullable(),
 })
@@ -56,28 +56,28 @@ const expiringKey = z.object({ id: f.idOf('key'), name: z.string(), expires_at: 
 
 const named = <Item extends z.ZodType>(item: Item) =>
   z.object({
-    count: f.count(),
+    count: f.whole(),
     data: z.array(item).describe(`At most ${NAMED_KEYS_MAX}, the most urgent first.`),
   })
 
 export const overviewSchema = z
   .object({
     object: z.literal('overview'),
-    month: f.text('Such as `2026-11`, in UTC.'),
+    month: f.string('Such as `2026-11`, in UTC.'),
     requests: calls('Calls of the month that were settled.'),
     cost_usd: f.usdAmount('The cost of the calls of the month.'),
     list_cost_usd: f.usdAmount('The cost of the calls of the month at list price.'),
     savings_usd: f.usdAmount('List cost minus cost.'),
     credited_usd: f.usdAmount('Credited back for the calls of the month; `cost_usd` still includes it.'),
     balance: balanceSchema,
-    version: f.text('The version of the gateway.'),
+    version: f.string('The version of the gateway.'),
     store: z.enum(['sqlite', 'postgres']),
     simulator: f.flag('Whether the built-in simulator is the upstream.'),
-    calls_in_flight: f.count(
+    calls_in_flight: f.whole(
       'Calls in flight: for operators all of this node, for other roles those of the account.',
     ),
-    calls_waiting: f.count('Waiting calls on this node.'),
-    alert_thresholds_percent: z.array(f.count()).describe('Percentages of a budget that emit an event.'),
+    calls_waiting: f.whole('Waiting calls on this node.'),
+    alert_thresholds_percent: z.array(f.whole()).describe('Percentages of a budget that emit an event.'),
     attention: z
       .object({
         keys_exhausted: named(cappedKey).describe('Usable keys that have spent their budget.'),
@@ -89,8 +89,8 @@ export const overviewSchema = z
         refusals: z
           .array(z.object({ code: z.string(), calls: calls('In the last 24 hours.') }))
           .describe('Refused calls of the last 24 hours.'),
-        webhooks_failed_deliveries: f.count('Deliveries that failed in the last 24 hours.'),
-        webhooks_disabled: f.count('Webhooks that were disabled because every delivery failed.'),
+        webhooks_failed_deliveries: f.whole('Deliveries that failed in the last 24 hours.'),
+        webhooks_disabled: f.whole('Webhooks that were disabled because every delivery failed.'),
       })
       .describe('What needs attention.'),
   })

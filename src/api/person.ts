@@ -21,7 +21,7 @@ export const personMoveFields = z.strictObject({
 })
 
 export const personListQuery = z.strictObject({
-  ...f.pageOf('person'),
+  ...f.paging('person'),
   status: f.choiceParameter('status', PERSON_STATUSES, 'Only people with this status.'),
   search: f.textField('search', 200).optional().describe('Part of a name or email, or of an id.'),
 })
@@ -31,20 +31,20 @@ export const personSchema = z
     id: f.idOf('person'),
     object: z.literal('person'),
     account_id: z.string(),
-    email: f.text('As the identity provider said at the last sign-in, like name and role.'),
+    email: f.string('As the identity provider said at the last sign-in, like name and role.'),
     name: z.string(),
     role: z.enum(PERSON_ROLES).describe('A member manages only their own keys.'),
     status: z.enum(PERSON_STATUSES).describe('A blocked person has no usable key and cannot sign in.'),
     budget_id: f.idOf('budget').describe('The budget that all keys of the person share.'),
     monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
     daily_budget_usd: f.usdAmount('The budget of each day. Null: none.').nullable(),
-    requests_per_minute: f.count().nullable().describe('Maximum calls per minute. Null: no limit.'),
+    requests_per_minute: f.whole().nullable().describe('Maximum calls per minute. Null: no limit.'),
     budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: `budgets.mode` of the gateway.'),
     month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC), over all keys.'),
     month_held_usd: f.usdAmount('The amount that calls in flight of this month have reserved.'),
     day_spend_usd: f.usdAmount('The cost of the calls admitted on this day (UTC).'),
     budget_resets_at: f.instant().describe('When the next month begins.'),
-    keys: f.count('Usable keys, signed-in devices included.'),
+    keys: f.whole('Usable keys, signed-in devices included.'),
     created_at: f.instant(),
     last_seen_at: f.instant().describe('The last sign-in.'),
   })
@@ -82,11 +82,11 @@ export const memberEditFields = memberLimitFields.extend({
 export const membersSchema = z
   .object({
     object: z.literal('members'),
-    keys_max: f.count('Maximum usable keys of a person. Signed-in devices do not count.'),
-    key_days_max: f.count('The longest life of a key in days, which is also the default.'),
+    keys_max: f.whole('Maximum usable keys of a person. Signed-in devices do not count.'),
+    key_days_max: f.whole('The longest life of a key in days, which is also the default.'),
     monthly_budget_usd: f.usdAmount('The budget of a new person per month. Null: none.').nullable(),
     daily_budget_usd: f.usdAmount('The budget of a new person per day. Null: none.').nullable(),
-    requests_per_minute: f.count().nullable().describe('Of a new person, over all keys. Null: no limit.'),
+    requests_per_minute: f.whole().nullable().describe('Of a new person, over all keys. Null: no limit.'),
     allowed_models: z.array(z.string()).nullable().describe('Of a new key. Null: every model.'),
     log_requests: f.flag('Of a new key.'),
   })

@@ -13,7 +13,7 @@ export const priceBookSchema = z
     price_version: z.string(),
     revision: z.int().describe('The revision of the list of prices in the database.'),
     effective_from: f.instant().nullable().describe('Null: from the beginning.'),
-    overlay: f.textOrNull("The name of this node's price file; null without one."),
+    overlay: f.stringOrNull("The name of this node's price file; null without one."),
     upcoming: z
       .array(z.object({ price_version: z.string(), effective_from: f.instant().nullable() }))
       .describe('Known versions that take effect later.'),
@@ -25,7 +25,7 @@ export const priceBookSchema = z
         mode: z.string(),
         aliases: z.array(z.string()),
         retired: z.boolean(),
-        shutdown_at: f.textOrNull('The day (UTC) from which upstream no longer serves the model.'),
+        shutdown_at: f.stringOrNull('The day (UTC) from which upstream no longer serves the model.'),
         source: z
           .enum(PRICE_SOURCES)
           .describe(
@@ -88,7 +88,7 @@ export const missingPricesSchema = z
         passed: z.int().describe('Calls that passed without a price, or under a fallback.'),
         last_at: f.instant().nullable(),
         offered: z.boolean().describe('Whether an upstream lists the model.'),
-        closest: f.textOrNull('The priced model with the most similar name.'),
+        closest: f.stringOrNull('The priced model with the most similar name.'),
       }),
     ),
     has_more: z.literal(false),

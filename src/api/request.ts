@@ -6,20 +6,20 @@ import { CALL_FLAGS, CALL_STATES, SURFACE_NAMES } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
 const tokensSchema = z.object({
-  input_tokens: f.count(),
-  output_tokens: f.count(),
-  cache_read_tokens: f.count(),
-  cache_write_tokens: f.count(),
+  input_tokens: f.whole(),
+  output_tokens: f.whole(),
+  cache_read_tokens: f.whole(),
+  cache_write_tokens: f.whole(),
 })
 export type Tokens = z.infer<typeof tokensSchema>
 
 export const requestSchema = z
   .object({
-    id: f.text('`req_` and a ULID. The reply to the call has it in a header too.'),
+    id: f.string('`req_` and a ULID. The reply to the call has it in a header too.'),
     object: z.literal('request'),
     account_id: z.string(),
     key_id: f.idOf('key'),
-    key_name: f.text('The current name of the key.'),
+    key_name: f.string('The current name of the key.'),
     person_id: f.idOf('person').nullable().describe('Whose key it is. Null: the key of a service.'),
     state: z
       .enum(CALL_STATES)
@@ -30,28 +30,28 @@ export const requestSchema = z
       ),
     started_at: f.instant(),
     ended_at: f.instant().nullable(),
-    object_id: f.textOrNull(
+    object_id: f.stringOrNull(
       'The object that the call created upstream, if the object states the cost later.',
     ),
-    parent_id: f.textOrNull(
+    parent_id: f.stringOrNull(
       'For the part of a batch that one model served: the call that created the batch.',
     ),
-    socket_id: f.textOrNull('For a WebSocket turn: the id of the handshake, which is free.'),
-    session_id: f.textOrNull(
+    socket_id: f.stringOrNull('For a WebSocket turn: the id of the handshake, which is free.'),
+    session_id: f.stringOrNull(
       "The client's own name of its session, from the header `x-claude-code-session-id`, `session-id`, `session_id` or `x-session-id`.",
     ),
     method: z.string(),
     path: z.string(),
     surface: z.enum(SURFACE_NAMES),
-    model: f.textOrNull('The model requested.'),
-    model_served: f.textOrNull(),
+    model: f.stringOrNull('The model requested.'),
+    model_served: f.stringOrNull(),
     status: z
       .int()
       .min(100)
       .max(999)
       .nullable()
       .describe("Upstream's status. If the gateway refused the call, the status of the refusal."),
-    stop_reason: f.textOrNull(),
+    stop_reason: f.stringOrNull(),
     streamed: z.boolean(),
     estimated: f.flag('Whether usage was estimated, because upstream did not report all of it.'),
     unpriced: f.flag('Whether part of the usage has no listed price.'),
@@ -70,28 +70,28 @@ export const requestSchema = z
     balance_usd: f.usdAmount('The balance of the account afterwards.').nullable(),
     upstream_ms: z.number().nullable().describe('Milliseconds spent upstream.'),
     overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
-    price_version: f.textOrNull('The version of the price book. Null if the call was never sent.'),
-    upstream_request_id: f.textOrNull(),
-    client_ip: f.textOrNull('Null if `requests.client_details` is off.'),
-    user_agent: f.textOrNull(),
-    bytes_in: f.count(),
-    bytes_out: f.count(),
+    price_version: f.stringOrNull('The version of the price book. Null if the call was never sent.'),
+    upstream_request_id: f.stringOrNull(),
+    client_ip: f.stringOrNull('Null if `requests.client_details` is off.'),
+    user_agent: f.stringOrNull(),
+    bytes_in: f.whole(),
+    bytes_out: f.whole(),
     credited: f.flag('Whether the cost was credited back.'),
     children: f
-      .count()
+      .whole()
       .optional()
       .describe('For a call that created a batch: the number of its parts, one per model.'),
     children_cost_usd: f.usdAmount('For a call that created a batch: the cost of its parts.').optional(),
-    code: f.textOrNull('For a refused call: the error code.'),
+    code: f.stringOrNull('For a refused call: the error code.'),
   })
   .meta({ id: 'request', description: 'A call through the gateway.' })
 export type RequestRecord = z.infer<typeof requestSchema>
 
 const billLineSchema = z.object({
-  label: f.text('What was used, as text.'),
+  label: f.string('What was used, as text.'),
   kind: z.enum(UNITS),
-  model: f.text('The name in the price book.'),
-  quantity: f.count(),
+  model: f.string('The name in the price book.'),
+  quantity: f.whole(),
   rate_usd: z.number().describe('The listed price of `rate_per` units.'),
   rate_per: z.int().min(1).describe('Units per rate: a million tokens, a thousand searches.'),
   modifiers: z.array(z.string()).describe('Tier, long context, multipliers and substitutes, as text.'),
@@ -105,7 +105,7 @@ export type BillLine = z.infer<typeof billLineSchema>
 const billSchema = z
   .object({
     object: z.literal('bill'),
-    price_version: f.textOrNull(),
+    price_version: f.stringOrNull(),
     lines: z.array(billLineSchema).describe('A line for each unit and model.'),
     rounding_usd: z.number().describe('The effect of rounding: list cost minus the sum of the lines.'),
     list_cost_usd: f.usdAmount('The sum of the lines, rounded.').nullable(),
@@ -113,8 +113,8 @@ const billSchema = z
     cost_usd: f.usdAmount('The cost of the call.').nullable(),
     held_usd: f.usdAmount('The amount that the call reserved from the budgets and the credit while it ran.'),
     held_list_usd: f.usdAmount('The reserved amount at list price.'),
-    held_because: f.text('Why this amount was reserved.'),
-    note: f.textOrNull('If there are no lines, why.'),
+    held_because: f.string('Why this amount was reserved.'),
+    note: f.stringOrNull('If there are no lines, why.'),
   })
   .meta({
     id: 'bill',
@@ -134,7 +134,7 @@ export const requestExpandQuery = z.strictObject({
 
 const loggedBodySchema = z
   .strictObject({
-    content_type: f.textOrNull(),
+    content_type: f.stringOrNull(),
     length_bytes: z.int().describe('The length of the whole body, as sent.'),
     truncated: f.flag('Whether only the beginning was stored or could be decoded.'),
     encoding: z.enum(['utf-8', 'base64']).describe('The encoding of `content`.'),

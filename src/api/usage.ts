@@ -82,7 +82,7 @@ export const usageBucketSchema = z
     key_name: f.optionalText('The current name of the key.'),
     metadata: f.metadata().optional().describe('The current metadata of the key.'),
     person: f.idOf('person').nullable().optional().describe('Null: the keys of services.'),
-    person_email: f.textOrNull().optional(),
+    person_email: f.stringOrNull().optional(),
     account: f.idOf('account').optional(),
     account_name: f.optionalText('The current name of the account.'),
     ...sums,
@@ -99,7 +99,7 @@ export const usageSchema = z
     data: z.array(usageBucketSchema).describe('Ordered by day, model and key.'),
     total: usageTotalSchema.describe('Over all buckets, including those of other pages.'),
     has_more: z.boolean(),
-    next: f.textOrNull('Send it as `after` to read the next page; null on the last page.'),
+    next: f.stringOrNull('Send it as `after` to read the next page; null on the last page.'),
   })
   .meta({ id: 'usage', description: 'Usage and cost.' })
 export type Usage = z.infer<typeof usageSchema>

@@ -41,10 +41,10 @@ export const webhookEditFields = z.strictObject({
   ),
 })
 
-export const webhookListQuery = z.strictObject(f.pageOf('webhook'))
+export const webhookListQuery = z.strictObject(f.paging('webhook'))
 
 export const deliveryListQuery = z.strictObject({
-  ...f.pageOf('delivery'),
+  ...f.paging('delivery'),
   status: f.choiceParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
 })
 
@@ -82,18 +82,18 @@ export const deliverySchema = z
   .object({
     id: f.idOf('delivery'),
     object: z.literal('webhook_delivery'),
-    event_id: f.text('The `webhook-id` of the message, the same on every attempt.'),
+    event_id: f.string('The `webhook-id` of the message, the same on every attempt.'),
     event_type: z.string(),
     status: z.enum(DELIVERY_STATUSES),
-    attempts: f.count(),
+    attempts: f.whole(),
     response_status: z
       .int()
       .nullable()
       .describe('The HTTP status of the last answer; null if there was none.'),
-    response_body: f.textOrNull(
+    response_body: f.stringOrNull(
       'The first 2,048 bytes of the last answer as text; null if none came. Control characters are replaced.',
     ),
-    error: f.textOrNull('Why the last attempt failed; null after a success.'),
+    error: f.stringOrNull('Why the last attempt failed; null after a success.'),
     last_attempt_at: f.instant().nullable(),
     next_attempt_at: f.instant().nullable().describe('The time of the next attempt; null if there is none.'),
     created_at: f.instant(),

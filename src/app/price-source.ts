@@ -8,7 +8,7 @@ import type { Store } from '../store/store.ts'
 
 type PriceStore = Pick<Store, 'readPriceChanges' | 'readPrices' | 'storePriceList' | 'storePriceVersion'>
 
-interface Surroundings {
+interface PriceParts {
   readonly store: PriceStore
   readonly clock: Clock
   readonly log: Log
@@ -22,7 +22,7 @@ const REFRESH_MS = 1_000
 
 /** The prices of this node: the list and the set prices of the database, and the overlay file of the node. */
 export class PriceSource {
-  readonly #around: Surroundings
+  readonly #around: PriceParts
   #layers: PriceLayers
   #book: PriceBook
   #changes = -1
@@ -30,14 +30,14 @@ export class PriceSource {
   #timer: NodeJS.Timeout | null = null
   #use: ((book: PriceBook) => void) | null = null
 
-  private constructor(around: Surroundings, own: OwnLayers) {
+  private constructor(around: PriceParts, own: OwnLayers) {
     this.#around = around
     this.#layers = { list: BUILT_IN_LIST, sets: [], ...own }
     this.#book = buildBook(this.#layers)
   }
 
   /** Puts the list of this release into the database, if it is newer, and reads the prices. */
-  static async open(around: Surroundings, own: OwnLayers): Promise<PriceSource> {
+  static async open(around: PriceParts, own: OwnLayers): Promise<PriceSource> {
     const prices = new PriceSource(around, own)
     await storeReleaseList(around)
     await prices.refresh()
@@ -112,7 +112,7 @@ export class PriceSource {
   }
 }
 
-async function storeReleaseList({ store, clock, log }: Surroundings): Promise<void> {
+async function storeReleaseList({ store, clock, log }: PriceParts): Promise<void> {
   const { listJson } = await store.readPrices()
   const stored = listJson === null ? null : (JSON.parse(listJson) as PriceList)
   if (stored !== null && stored.revision >= BUILT_IN_LIST.revision) return

@@ -6,7 +6,7 @@ import type { CallPlan } from './call-plan.ts'
 import type { CountableInput } from './estimates.ts'
 
 /** Who asks, whatever carries the request. */
-export interface Caller {
+export interface CallingKey {
   /** The digest of the key. */
   readonly digest: Buffer
   readonly clientIp: string
@@ -27,7 +27,7 @@ export interface Presence {
 /** The request, as far as it is known before its body is read. A refusal is recorded with these members. */
 export interface Asked {
   readonly requestId: string
-  readonly caller: Caller
+  readonly caller: CallingKey
   readonly surface: Surface
   readonly method: string
   readonly path: string

@@ -16,9 +16,9 @@ import type { Store } from '../store/store.ts'
 import type { Ask } from './ask.ts'
 import { type CallPlan, rateFor } from './call-plan.ts'
 import { bytesOf, type EndedAs, estimateUsage } from './estimates.ts'
-import type { Answer, Evidence, HoldFigures } from './evidence.ts'
+import type { AnswerHead, Evidence, HoldFigures } from './evidence.ts'
 
-export function billHold({ holdNanos, holdListNanos }: HoldFigures, answer: Answer | null = null): Bill {
+export function billHold({ holdNanos, holdListNanos }: HoldFigures, answer: AnswerHead | null = null): Bill {
   return { ...billWithoutCost(answer), costNanos: holdNanos, listNanos: holdListNanos, estimated: true }
 }
 
@@ -41,11 +41,11 @@ export type Bill = Omit<
 
 export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
 
-export function billWithoutCost(answer: Answer | null): Bill {
+export function billWithoutCost(answer: AnswerHead | null): Bill {
   return { ...NOTHING_BILLED, state: 'settled', ...answeredAs(answer) }
 }
 
-function answeredAs(answer: Answer | null) {
+function answeredAs(answer: AnswerHead | null) {
   return { status: answer?.status ?? null, upstreamRequestId: answer?.upstreamRequestId ?? null }
 }
 
@@ -111,16 +111,16 @@ export async function withNewContainers(
   return { ...usage, parts }
 }
 
-function freeBill(plan: CallPlan, answer: Answer | null): Bill {
+function freeBill(plan: CallPlan, answer: AnswerHead | null): Bill {
   return { ...billWithoutCost(answer), unpriced: plan.unratable !== null && isSuccess(answer) }
 }
 
-function billOf(plan: CallPlan, answer: Answer | null, { usage, rated, estimated }: RatedUsage): Bill {
+function billOf(plan: CallPlan, answer: AnswerHead | null, { usage, rated, estimated }: RatedUsage): Bill {
   const bill = billUsage(usage, rated, answer)
   return { ...bill, estimated, modelServed: bill.modelServed ?? plan.modelDefault }
 }
 
-export function billUsage(usage: Usage, rated: Rating, answer: Answer | null = null): Bill {
+export function billUsage(usage: Usage, rated: Rating, answer: AnswerHead | null = null): Bill {
   return {
     ...billWithoutCost(answer),
     costNanos: rated.costNanos,
@@ -287,7 +287,7 @@ export function isPlausible(usage: Usage, { listNanos }: Rating): boolean {
 }
 
 /** A missing answer counts as success: the client left before upstream answered. */
-function isSuccess(answer: Answer | null): boolean {
+function isSuccess(answer: AnswerHead | null): boolean {
   return answer === null || (answer.status >= 200 && answer.status < 300)
 }
 

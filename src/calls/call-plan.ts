@@ -3,7 +3,7 @@ import { type Bound, limitHold, NO_COST } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ObjectKind } from '../kernel/vocabulary.ts'
 import type { AccountTerms, BoundedFile } from '../ledger/account.ts'
-import type { Hold, Unratable } from '../ledger/call.ts'
+import type { Reservation, Unratable } from '../ledger/call.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import { type Discount, flatDiscount } from '../pricing/amounts.ts'
 import { hold, modelFor } from '../pricing/hold.ts'
@@ -29,7 +29,7 @@ export interface CallPlan extends RequestProfile {
   /** The endpoint's default model, if the request names none and refers to no stored object that could name one. */
   readonly modelDefault: string | null
   readonly models: NamedModels
-  readonly hold: Hold
+  readonly hold: Reservation
   readonly priceVersion: string
   /** The context as JSON. */
   readonly rating: string
@@ -243,12 +243,12 @@ function unratable(reason: Unratable['reason'], { unpriced }: PriceSettings): Un
   return { reason, refuse: unpriced === 'refuse' ? 'always' : 'limited' }
 }
 
-const NO_HOLD: Hold = { kind: 'bound', nanos: 0n, listNanos: 0n }
+const NO_HOLD: Reservation = { kind: 'bound', nanos: 0n, listNanos: 0n }
 
 /** A batch without a known bound is refused only to limited keys, because its cost is stated later. */
 const UNKNOWN_BATCH: Unratable = { reason: 'batch_file_unknown', refuse: 'limited' }
 
-function holdOf(bound: Bound): Hold {
+function holdOf(bound: Bound): Reservation {
   if (bound.kind === 'unpriced') return NO_HOLD
   if (bound.kind === 'unbounded') {
     const { othersNanos } = bound

@@ -12,7 +12,7 @@ export type CallEnding = 'complete' | 'left' | 'broken' | 'unsent'
 export interface Evidence {
   readonly end: CallEnding
   /** Null: upstream did not answer. */
-  readonly answer: Answer | null
+  readonly answer: AnswerHead | null
   /** The result of the meter. Null for an error, and for a reply that costs nothing. */
   readonly metered: Metered | null
   /** Bytes of the reply that were sent to the client. */
@@ -21,7 +21,7 @@ export interface Evidence {
   readonly stored?: StoredResponse | null
 }
 
-export interface Answer {
+export interface AnswerHead {
   readonly status: number
   readonly contentType: string
   readonly upstreamRequestId: string | null

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
 import { rawNumber } from '../kernel/money.ts'
-import type { ApiAnswer, ApiList, ApiObject, Client, Options, Query } from './client.ts'
+import type { AnsweredObject, ApiAnswer, ApiList, Client, CommandOptions, QueryFields } from './client.ts'
 import { collect, examples, Failure, UsageError } from './command.ts'
 import { connect, findAccount, findKey } from './find-by-name.ts'
 import { type Columns, renderRecord, renderRecords } from './records.ts'
@@ -32,7 +32,7 @@ interface CommandDetails {
   readonly help?: string
   readonly examples?: readonly string[]
   /** Prints the answer, unless --json is given. By default its members are printed. */
-  show?(answer: ApiAnswer<ApiObject>, options: Options): Promise<void>
+  show?(answer: ApiAnswer<AnsweredObject>, options: CommandOptions): Promise<void>
 }
 
 export interface Listing {
@@ -105,7 +105,7 @@ export function registerAll(group: Command, object: string, rows: readonly ApiCo
     command.addHelpText('after', help + (lines.length === 0 ? '' : examples(...lines)))
     return command.action(async (...given: unknown[]) => {
       const args = command.registeredArguments.map((arg, at) => [arg.name(), String(given[at])] as const)
-      await runCommand(row, object, new Map(args), command.opts<Options>())
+      await runCommand(row, object, new Map(args), command.opts<CommandOptions>())
     })
   })
 }
@@ -116,7 +116,7 @@ export async function runCommand(
   row: ApiCommand,
   object: string,
   args: ReadonlyMap<string, string>,
-  options: Options,
+  options: CommandOptions,
 ): Promise<void> {
   const [, , request, { listing, once, defaults, show } = {}] = row
   const { json, format } = options
@@ -131,7 +131,7 @@ export async function runCommand(
     throw new UsageError('There is nothing to change. Add an option, such as --monthly-budget 200.')
   const path = await pathOf(template, args, client)
   const everyAccount = acceptsAll(row) ? await client.everyAccount() : undefined
-  const query = { ...(fields as Query), account: everyAccount }
+  const query = { ...(fields as QueryFields), account: everyAccount }
   const renameFields = (error: unknown): never => {
     throw withOptionNames(error, row)
   }
@@ -184,7 +184,7 @@ async function printRows(
   { noun, columns, dispensable }: Listing,
   { data }: ApiList<object>,
   isOfSeveralAccounts: boolean,
-  options: Options,
+  options: CommandOptions,
 ) {
   const shown = isOfSeveralAccounts ? { ...columns, account: 'account_id' } : columns
   if (data.length === 0) process.stderr.write(`No ${noun} match.\n`)
@@ -192,7 +192,11 @@ async function printRows(
 }
 
 /** The fields whose options were given. In a body, `none` and `never` mean null. The API checks the values. */
-function fieldsOf(fields: readonly FieldOption[], options: Options, method: string): Record<string, unknown> {
+function fieldsOf(
+  fields: readonly FieldOption[],
+  options: CommandOptions,
+  method: string,
+): Record<string, unknown> {
   const flags = new Map<string, string>()
   const set: Record<string, unknown> = {}
   for (const [option, field, , read] of fields) {
@@ -214,6 +218,6 @@ export function amountField(text: string): unknown {
   return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
 }
 
-function idempotencyKeyOf({ idempotencyKey }: Options): string {
+function idempotencyKeyOf({ idempotencyKey }: CommandOptions): string {
   return typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
 }

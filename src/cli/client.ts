@@ -10,10 +10,10 @@ import { Secret } from '../kernel/secret.ts'
 import { Failure, UsageError } from './command.ts'
 
 /** Query parameters. Undefined ones are not sent. */
-export type Query = Readonly<Record<string, string | undefined>>
+export type QueryFields = Readonly<Record<string, string | undefined>>
 
 interface RequestContent {
-  readonly query?: Query
+  readonly query?: QueryFields
   readonly body?: unknown
   readonly idempotencyKey?: string | undefined
 }
@@ -21,13 +21,13 @@ interface RequestContent {
 /** An API object with numbers as text, because a double cannot hold every nanodollar. */
 export type Exact<T> = WithNumbers<T, string>
 
-export interface ApiObject {
+export interface AnsweredObject {
   readonly object: string
 }
 
-export interface ApiList<T> extends ListOf<T>, ApiObject {}
+export interface ApiList<T> extends ListOf<T>, AnsweredObject {}
 
-export interface ApiAnswer<T = ApiObject> {
+export interface ApiAnswer<T = AnsweredObject> {
   readonly value: T
   readonly headers: Headers
   readonly text: string
@@ -71,7 +71,7 @@ export class Client {
   }
 
   /** Throws unless the answer's `object` has this value. */
-  async request<T extends ApiObject>(
+  async request<T extends AnsweredObject>(
     object: T['object'],
     method: 'GET' | 'POST' | 'PUT' | 'PATCH',
     path: string,
@@ -95,7 +95,7 @@ export class Client {
     })
   }
 
-  async *export(path: string, query: Query): AsyncGenerator<Uint8Array> {
+  async *export(path: string, query: QueryFields): AsyncGenerator<Uint8Array> {
     try {
       const response = await this.#send('GET', path, { query }, null)
       yield* response.body ?? []
@@ -135,7 +135,7 @@ export class Client {
   }
 
   #errorOf(status: number, answer: unknown, idempotencyKey?: string): Error {
-    const { message, code, param, details } = (answer as { error?: Refusal } | null)?.error ?? {}
+    const { message, code, param, details } = (answer as { error?: StatedError } | null)?.error ?? {}
     if (message === undefined) return this.#unexpectedAnswer(status)
     if (status === 400 && typeof param === 'string') return new UsageError(message, param)
     if (code === 'invalid_api_key' || code === 'admin_key_required')
@@ -177,7 +177,7 @@ export class Client {
   }
 }
 
-type Refusal = Partial<z.infer<typeof errorSchema>['error']>
+type StatedError = Partial<z.infer<typeof errorSchema>['error']>
 
 const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
@@ -195,11 +195,11 @@ function parseExact(text: string): unknown {
   }
 }
 
-function isObject<T extends ApiObject>(value: unknown, object: string): value is T {
+function isObject<T extends AnsweredObject>(value: unknown, object: string): value is T {
   return typeof value === 'object' && value !== null && 'object' in value && value.object === object
 }
 
-export interface Options {
+export interface CommandOptions {
   readonly url?: string
   readonly adminKeyFile?: string
   readonly account?: string
@@ -209,7 +209,7 @@ export interface Options {
 }
 
 /** Requests of this client act in the account of its key, or in `default` for an operator. */
-export function openClient({ url, adminKeyFile }: Options): Client {
+export function openClient({ url, adminKeyFile }: CommandOptions): Client {
   const environment = process.env
   const given = url ?? (environment['TOLLGATE_URL'] || undefined)
   const option = url === undefined ? 'TOLLGATE_URL' : '--url'

@@ -4,7 +4,7 @@ import type { RequestRecord } from '../api/request.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { type FieldOption, type Listing, registerAll } from './api-command.ts'
-import type { ApiAnswer, ApiObject, Client, Exact, Options } from './client.ts'
+import type { AnsweredObject, ApiAnswer, Client, CommandOptions, Exact } from './client.ts'
 import { Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { counted, print, printIgnoringClosedPipe, shownText, shownUsd } from './terminal.ts'
@@ -62,7 +62,7 @@ export function register(group: Command): void {
   creditBackCommand?.action(creditBack)
 }
 
-async function printAdded({ value, headers }: ApiAnswer<ApiObject>): Promise<void> {
+async function printAdded({ value, headers }: ApiAnswer<AnsweredObject>): Promise<void> {
   const { amount_usd: amount, balance_after_usd: after, id } = value as Exact<Credit>
   const done = amount.startsWith('-') ? 'Removed' : 'Added'
   const isReplay = headers.get('idempotent-replayed') === 'true'
@@ -71,21 +71,21 @@ async function printAdded({ value, headers }: ApiAnswer<ApiObject>): Promise<voi
   await print(`${summary} ${sum} as ${shownText(id)}. The balance is ${shownUsd(after)}.\n`)
 }
 
-type CreditBack = Exact<AddedCredit>
+type AddedBack = Exact<AddedCredit>
 
 type Outcomes = {
-  readonly [Name in 'credited' | 'already_credited' | 'not_credited']: NonNullable<CreditBack[Name]>
+  readonly [Name in 'credited' | 'already_credited' | 'not_credited']: NonNullable<AddedBack[Name]>
 }
 
-async function creditBack(args: readonly string[], options: Options): Promise<void> {
+async function creditBack(args: readonly string[], options: CommandOptions): Promise<void> {
   const ids = checkedIds(await readIds(args))
   const client = await inAccountOf(ids[0] ?? '', options)
-  const entries: CreditBack[] = []
+  const entries: AddedBack[] = []
   const outcomes: Outcomes[] = []
   for (let at = 0; at < ids.length; at += limits.creditBackCallsMax) {
     const body = { request_ids: ids.slice(at, at + limits.creditBackCallsMax), reason: options['reason'] }
     try {
-      const answer = await client.request<CreditBack>('credit', 'POST', PATH, { body })
+      const answer = await client.request<AddedBack>('credit', 'POST', PATH, { body })
       entries.push(answer.value)
       outcomes.push(answer.value as Outcomes)
       if (options.json) await printIgnoringClosedPipe(`${answer.text}\n`)
@@ -99,7 +99,7 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
 }
 
 /** Calls are credited in their own account: that of the first call, unless the command names one. */
-async function inAccountOf(requestId: string, options: Options): Promise<Client> {
+async function inAccountOf(requestId: string, options: CommandOptions): Promise<Client> {
   const client = await connect(options)
   if ((await client.everyAccount()) === undefined) return client
   const path = `/gateway/v1/requests/${encodeURIComponent(requestId)}`
@@ -115,9 +115,9 @@ async function inAccountOf(requestId: string, options: Options): Promise<Client>
 
 /** Prints the outcome of each call. If some calls may need another attempt, it names them and the command fails. */
 async function printOutcomes(
-  entries: readonly CreditBack[],
+  entries: readonly AddedBack[],
   outcomes: readonly Outcomes[],
-  { json }: Options,
+  { json }: CommandOptions,
 ): Promise<void> {
   const others = outcomes.flatMap(({ not_credited }) => not_credited)
   const idsOf = (why: string) =>

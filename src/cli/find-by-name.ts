@@ -1,11 +1,11 @@
 import type { Account } from '../api/account.ts'
 import type { Key } from '../api/key.ts'
-import { type ApiList, type Client, type Exact, type Options, openClient } from './client.ts'
+import { type ApiList, type Client, type CommandOptions, type Exact, openClient } from './client.ts'
 import { Failure } from './command.ts'
 import { shownInstant, shownText } from './terminal.ts'
 
 /** A key record. Only the answer that creates the key has the secret. */
-export type KeyRecord = Exact<Key> & { readonly key?: string }
+export type FoundKey = Exact<Key> & { readonly key?: string }
 
 /** The members of a key or an account that name it in a message. */
 type Named = Pick<Account, 'id' | 'name' | 'created_at'> &
@@ -26,7 +26,7 @@ type Noun = keyof typeof ID
 export async function findKey(client: Client, named: string): Promise<string> {
   if (ID.key.test(named)) return named
   const search = isKeyOrMasked(named) ? named.slice(0, PREFIX_CHARS) : named
-  const found = await searchFor<KeyRecord>('/v1/keys', search, client, await client.everyAccount())
+  const found = await searchFor<FoundKey>('/v1/keys', search, client, await client.everyAccount())
   const all = found.data.filter((key) => matches(key, named))
   const usable = all.filter(({ status }) => status === 'usable')
   return onlyMatch('key', named, usable.length === 1 ? usable : all, found)
@@ -44,7 +44,7 @@ export function onlyAccount(named: string, found: Found): string {
 }
 
 /** A client that acts in the account of `--account`, given by its id or name. */
-export async function connect({ account, ...options }: Options): Promise<Client> {
+export async function connect({ account, ...options }: CommandOptions): Promise<Client> {
   const client = openClient(options)
   return account === undefined ? client : client.inAccount(await findAccount(client, account))
 }
@@ -82,7 +82,7 @@ function onlyMatch(noun: Noun, named: string, matching: readonly Named[], found:
   return only.id
 }
 
-function matches({ name, prefix, last4 }: KeyRecord, named: string): boolean {
+function matches({ name, prefix, last4 }: FoundKey, named: string): boolean {
   if (name === named || last4 === named) return true
   if (isKeyOrMasked(named)) return named.startsWith(prefix) && named.endsWith(last4)
   return PART_OF_KEY.test(named) && prefix.startsWith(named)

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
-import type { ApiAnswer, ApiObject, Options } from './client.ts'
+import type { AnsweredObject, ApiAnswer, CommandOptions } from './client.ts'
 import { Failure, UsageError } from './command.ts'
-import type { KeyRecord } from './find-by-name.ts'
+import type { FoundKey } from './find-by-name.ts'
 import { KEY_REQUESTS } from './requests.ts'
 import { print, shownText } from './terminal.ts'
 
@@ -126,8 +126,11 @@ export function register(group: Command): void {
 }
 
 /** Prints only the secret to standard output, for `TOLLGATE_KEY=$(…)`. */
-async function printSecret({ value }: ApiAnswer<ApiObject>, { oldExpiresIn }: Options): Promise<void> {
-  const { key, id, name, rotated_from: old } = value as KeyRecord
+async function printSecret(
+  { value }: ApiAnswer<AnsweredObject>,
+  { oldExpiresIn }: CommandOptions,
+): Promise<void> {
+  const { key, id, name, rotated_from: old } = value as FoundKey
   if (key === undefined)
     throw new Failure(
       `An earlier run of this command created ${id}. Its secret is not shown again. If the secret is lost, run ` +
@@ -140,7 +143,7 @@ async function printSecret({ value }: ApiAnswer<ApiObject>, { oldExpiresIn }: Op
   await print(`${key}\n`)
 }
 
-async function printRevoked({ value }: ApiAnswer<ApiObject>): Promise<void> {
-  const { id, name } = value as KeyRecord
+async function printRevoked({ value }: ApiAnswer<AnsweredObject>): Promise<void> {
+  const { id, name } = value as FoundKey
   await print(`Revoked ${id} (${shownText(name, 120)}).\n`)
 }

@@ -8,7 +8,7 @@ import { loadPrices } from '../pricing/load-book.ts'
 import { versionAt } from '../pricing/price-book.ts'
 import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
-import type { Client, Exact, Options } from './client.ts'
+import type { Client, CommandOptions, Exact } from './client.ts'
 import { examples, Failure } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { overlayWarnings } from './overlay-warnings.ts'
@@ -94,7 +94,7 @@ export function register(group: Command): void {
     .action(checkOverlay)
 }
 
-async function setPrice(model: string, options: Options): Promise<void> {
+async function setPrice(model: string, options: CommandOptions): Promise<void> {
   const client = await connect(options)
   const given = Object.fromEntries(
     [...RATES, ...MORE].flatMap(([option, field]) => {
@@ -145,12 +145,12 @@ function likeBody({
   return { ...prices, provider, mode, context_window_tokens: window, max_output_tokens: output }
 }
 
-async function unsetPrice(model: string, options: Options): Promise<void> {
+async function unsetPrice(model: string, options: CommandOptions): Promise<void> {
   await (await connect(options)).remove(`${PATH}/${encodeURIComponent(model)}`)
   await print(`The set price of ${shownText(model)} has ended.\n`)
 }
 
-async function pushPrices(file: string | undefined, options: Options): Promise<void> {
+async function pushPrices(file: string | undefined, options: CommandOptions): Promise<void> {
   const list = file === undefined ? BUILT_IN_LIST : readList(file)
   const flags = { force: options['force'] === true, dry_run: options['dryRun'] === true }
   const client = await connect(options)
@@ -191,7 +191,7 @@ const columnsOf = (rates: string) => ({
   output: `${rates}.standard.output`,
 })
 
-async function showPrices(name: string | undefined, options: Options): Promise<void> {
+async function showPrices(name: string | undefined, options: CommandOptions): Promise<void> {
   const client = await connect(options)
   const { value, text } = await client.request<Exact<PriceBookObject>>('price_book', 'GET', PATH)
   const style = outputStyle(options)

@@ -23,7 +23,7 @@ import { openDatabaseSnapshot } from './open-database.ts'
 import { renderRecords } from './records.ts'
 import { PLAIN, print } from './terminal.ts'
 
-interface Options {
+interface ReconcileOptions {
   readonly start?: string
   readonly end?: string
   readonly surface?: string
@@ -47,7 +47,7 @@ export function register(command: Command): void {
     .option('--project-id <id>', 'only this project (chat); repeatable', collect)
     .option('--json', 'print one JSON object')
     .addHelpText('after', HELP)
-    .action(async (options: Options) => {
+    .action(async (options: ReconcileOptions) => {
       try {
         const all = await reconcile(options)
         await print(options.json === true ? renderJson(all) : all.results.map(render).join('\n'))
@@ -78,7 +78,7 @@ interface AllResults {
   readonly results: readonly SurfaceResult[]
 }
 
-async function reconcile(options: Options): Promise<AllResults> {
+async function reconcile(options: ReconcileOptions): Promise<AllResults> {
   const config = readConfig(process.env)
   const { start, end } = daysOf(options)
   const toleranceMillionths = toleranceOf(options.tolerance)
@@ -106,7 +106,7 @@ async function reconcile(options: Options): Promise<AllResults> {
 const DAY_MS = 86_400_000
 
 /** By default the seven days that ended two days ago. */
-function daysOf({ start, end }: Options): { readonly start: string; readonly end: string } {
+function daysOf({ start, end }: ReconcileOptions): { readonly start: string; readonly end: string } {
   const nowMs = systemClock.nowMs()
   const last = end === undefined ? dayOf(nowMs - 2 * DAY_MS) : dayNamed('--end', end)
   const first = start === undefined ? dayOf(Date.parse(last) - 6 * DAY_MS) : dayNamed('--start', start)
@@ -130,7 +130,7 @@ function toleranceOf(text: string): bigint {
   return (percent.units * 10_000n) / 10n ** BigInt(percent.places)
 }
 
-function surfacesOf({ surface }: Options, { reportKeys }: Config): readonly Surface[] {
+function surfacesOf({ surface }: ReconcileOptions, { reportKeys }: Config): readonly Surface[] {
   const named = SURFACE_NAMES.find((name) => name === surface)
   if (surface !== undefined && named === undefined)
     throw new UsageError('--surface must be messages or chat.')
@@ -149,7 +149,7 @@ async function readReported(
   surface: Surface,
   start: string,
   end: string,
-  { apiKeyId = [], workspaceId = [], projectId = [] }: Options,
+  { apiKeyId = [], workspaceId = [], projectId = [] }: ReconcileOptions,
   config: Config,
 ): Promise<readonly ReportedRow[]> {
   const source = sourceOf(surface, config)

@@ -1,10 +1,10 @@
 import {
   alignAmounts,
-  type Cell,
   renderTable,
   shownCount,
   shownInstant,
   shownText,
+  type TableCell,
   type TerminalStyle,
 } from './terminal.ts'
 
@@ -49,7 +49,7 @@ function valueIn(record: object, fields: string): unknown {
 
 const GOOD = /^(?:usable|active|settled|[123]\d\d)$/
 
-function cellOf(field: string, text: string): Cell {
+function cellOf(field: string, text: string): TableCell {
   const shown = shownText(text, 40)
   return /^(?:status|state)$/.test(field) ? { text: shown, style: GOOD.test(text) ? 'green' : 'red' } : shown
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Bill, RequestRecord } from '../api/request.ts'
 import { type ApiCommand, type FieldOption, type Listing, registerAll, runCommand } from './api-command.ts'
-import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
+import type { AnsweredObject, ApiAnswer, CommandOptions, Exact } from './client.ts'
 import { renderRecord, renderRecords } from './records.ts'
 import { outputStyle, print, shownLines, type TerminalStyle } from './terminal.ts'
 
@@ -79,7 +79,7 @@ const SHOW: ApiCommand = [
   },
 ]
 
-type BilledCall = Exact<RequestRecord & { bill: Bill }>
+type BilledRequest = Exact<RequestRecord & { bill: Bill }>
 
 const BILL_COLUMNS = {
   used: 'label',
@@ -91,13 +91,13 @@ const BILL_COLUMNS = {
   applied: 'modifiers',
 }
 
-async function printCall({ value }: ApiAnswer<ApiObject>, options: Options): Promise<void> {
-  const { bill, ...call } = value as ApiObject & BilledCall
+async function printCall({ value }: ApiAnswer<AnsweredObject>, options: CommandOptions): Promise<void> {
+  const { bill, ...call } = value as AnsweredObject & BilledRequest
   const style = outputStyle(options)
   await print(`${renderRecord(call, style)}\n${renderBill(bill, style)}`)
 }
 
-function renderBill({ lines, ...bill }: BilledCall['bill'], style: TerminalStyle): string {
+function renderBill({ lines, ...bill }: BilledRequest['bill'], style: TerminalStyle): string {
   const sums = [
     { label: 'rounding', amount_usd: bill.rounding_usd },
     { label: 'discount', amount_usd: `-${bill.discount_usd}` },
@@ -113,7 +113,7 @@ export function register(group: Command): void {
   const [list] = registerAll(group, 'request', [LIST, SHOW])
   list
     ?.option('--key <key>', 'only calls of this key: its id, name, prefix or last four characters')
-    .action(async (options: Options) => {
+    .action(async (options: CommandOptions) => {
       const { key } = options
       if (typeof key !== 'string') await runCommand(LIST, 'request', new Map(), options)
       else await runCommand(KEY_REQUESTS, 'request', new Map([['key', key]]), options)

@@ -21,7 +21,7 @@ import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
 import { counted, PLAIN, print, printIgnoringClosedPipe } from './terminal.ts'
 
-interface Options {
+interface RerateOptions {
   readonly start: string
   readonly end?: string
   readonly model?: string
@@ -53,7 +53,7 @@ export function register(command: Command): void {
     .action(rerate)
 }
 
-async function rerate(options: Options): Promise<void> {
+async function rerate(options: RerateOptions): Promise<void> {
   const selection = selectionOf(options)
   const { apply = false, raise: charge = false, yes = false } = options
   if (apply && !yes)
@@ -80,10 +80,10 @@ async function rerate(options: Options): Promise<void> {
   }
 }
 
-type Selection = ReturnType<typeof selectionOf>
+type RerateSelection = ReturnType<typeof selectionOf>
 
 /** The calls to rerate, by admission time; `toMs` is exclusive. */
-function selectionOf({ start, end, model, unpricedOnly }: Options) {
+function selectionOf({ start, end, model, unpricedOnly }: RerateOptions) {
   const { fromMs } = timeOf('--start', start)
   const until = end === undefined ? { fromMs: systemClock.nowMs() + 1, lengthMs: 0 } : timeOf('--end', end)
   const toMs = until.fromMs + until.lengthMs
@@ -107,7 +107,7 @@ const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
 
 /** The selected calls in batches. The command reads and prices them twice instead of keeping them in memory. */
 async function* selectedCalls(
-  { fromMs, toMs, model, unpricedOnly }: Selection,
+  { fromMs, toMs, model, unpricedOnly }: RerateSelection,
   store: RerateStore,
 ): AsyncGenerator<readonly RerateCandidate[]> {
   for (let after = `req_${firstUlid(fromMs - START_AFTER_ID_MS)}`; ; ) {
@@ -132,7 +132,7 @@ const PAUSE_MS = 20
 const BATCH_CALLS = 200
 
 async function applyRerates(
-  selection: Selection,
+  selection: RerateSelection,
   charge: boolean,
   prices: CurrentPrices,
   store: RerateStore,

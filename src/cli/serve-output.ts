@@ -1,5 +1,5 @@
 import { basename, relative } from 'node:path'
-import { type Certificate, dayOf } from '../config/read-certificate.ts'
+import { type Certificate, dateOf } from '../config/read-certificate.ts'
 import type { Config, UpstreamConfig } from '../config/read-config.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
@@ -51,7 +51,7 @@ export function banner(facts: BannerFacts): string {
   }
   if (certificate !== null) {
     const { file, names, untilMs } = certificate
-    lines.push(`  TLS        ${file}, for ${names.join(', ') || 'no host name'}, until ${dayOf(untilMs)}`)
+    lines.push(`  TLS        ${file}, for ${names.join(', ') || 'no host name'}, until ${dateOf(untilMs)}`)
   }
   if (config.databaseUrl === null) lines.push(`  Data       ${dataDir} (SQLite)`)
   else {

@@ -73,16 +73,16 @@ export function counted(count: number, noun: string): string {
   return `${shownCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-export type Cell = string | { readonly text: string; readonly style: Style }
+export type TableCell = string | { readonly text: string; readonly style: Style }
 
-const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text)
+const textOf = (cell: TableCell): string => (typeof cell === 'string' ? cell : cell.text)
 
-const isFigure = (cell: Cell): boolean => /^(?:-|-?[\d,]+(?:\.\d+)?)?$/.test(textOf(cell))
+const isFigure = (cell: TableCell): boolean => /^(?:-|-?[\d,]+(?:\.\d+)?)?$/.test(textOf(cell))
 
 /** Numbers are right-aligned. On a narrow terminal the `dispensable` columns are left out one by one. */
 export function renderTable(
   titles: readonly string[],
-  rows: readonly (readonly Cell[])[],
+  rows: readonly (readonly TableCell[])[],
   style: TerminalStyle,
   dispensable: readonly string[] = [],
 ): string {
@@ -96,7 +96,7 @@ export function renderTable(
     const others = <T>(cells: readonly T[]) => cells.filter((_, at) => at !== dropped)
     return renderTable(others(titles), rows.map(others), style, dispensable.slice(1))
   }
-  const lines = [titles.map((text): Cell => ({ text, style: 'bold' })), ...rows].map((cells) => {
+  const lines = [titles.map((text): TableCell => ({ text, style: 'bold' })), ...rows].map((cells) => {
     const shown = columns.map(({ width, isRight }, at) => {
       const cell = cells[at] ?? ''
       const text = textOf(cell)

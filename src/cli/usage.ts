@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Usage } from '../api/usage.ts'
 import { parseUsd } from '../kernel/money.ts'
 import { type FieldOption, registerAll } from './api-command.ts'
-import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
+import type { AnsweredObject, ApiAnswer, CommandOptions, Exact } from './client.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText, type TerminalStyle } from './terminal.ts'
 
@@ -31,8 +31,8 @@ export function register(command: Command): void {
   registerAll(command, 'usage', [['', '', 'GET /v1/usage', USAGE]])
 }
 
-async function printUsage(answer: ApiAnswer<ApiObject>, options: Options): Promise<void> {
-  const usage = answer.value as Exact<Usage> & ApiObject
+async function printUsage(answer: ApiAnswer<AnsweredObject>, options: CommandOptions): Promise<void> {
+  const usage = answer.value as Exact<Usage> & AnsweredObject
   await print(renderUsage(usage, outputStyle(options)))
 }
 

@@ -36,13 +36,13 @@ export function readCertificate({ certFile, keyFile }: NonNullable<Config['tls']
 
 /** Why clients reject the certificate at this time; null if they accept it. */
 export function outOfDate({ file, fromMs, untilMs }: Certificate, nowMs: number): string | null {
-  if (nowMs > untilMs) return `the certificate in ${file} expired on ${dayOf(untilMs)}: clients refuse it`
+  if (nowMs > untilMs) return `the certificate in ${file} expired on ${dateOf(untilMs)}: clients refuse it`
   if (nowMs < fromMs)
-    return `the certificate in ${file} is valid from ${dayOf(fromMs)} on: clients refuse it until then`
+    return `the certificate in ${file} is valid from ${dateOf(fromMs)} on: clients refuse it until then`
   return null
 }
 
-export function dayOf(ms: number): string {
+export function dateOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10)
 }
 

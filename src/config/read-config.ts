@@ -11,7 +11,7 @@ import {
   FILE_SETTINGS,
   SECTION_NAMES,
   SETTING_NAMES,
-  SETTINGS,
+  SETTINGS_SCHEMA,
   TRACE_VARIABLES,
   VARIABLES,
 } from './schema.ts'
@@ -273,7 +273,7 @@ function readFile(environment: Environment, workingDir: string, problems: string
         `${environment['TOLLGATE_CONFIG'] ? 'TOLLGATE_CONFIG: ' : ''}${file} cannot be read: ${fileProblem(error)}`,
       )
   }
-  const read = SETTINGS.safeParse(json)
+  const read = SETTINGS_SCHEMA.safeParse(json)
   if (read.success) return read.data
   for (const issue of read.error.issues)
     problems.push(...describeIssue(issue, json).map((text) => `${file}: ${text}`))

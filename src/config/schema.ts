@@ -356,7 +356,7 @@ const section = (shape: Record<string, z.ZodType>) =>
   })
 
 /** The file: settings with a dot in their name are members of a section. */
-export const SETTINGS = section(
+export const SETTINGS_SCHEMA = section(
   Object.fromEntries(
     Object.entries(Object.groupBy(Object.values(FILE_SETTINGS), ([name]) => name.split('.', 1)[0] ?? '')).map(
       ([top, rows = []]): [string, z.ZodType] => {

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { dayOf, outOfDate, readCertificate } from '../config/read-certificate.ts'
+import { dateOf, outOfDate, readCertificate } from '../config/read-certificate.ts'
 import { ConfigError, readPepper, type UpstreamConfig } from '../config/read-config.ts'
 import { readPricing } from '../config/read-pricing.ts'
 import { REAL_UPSTREAM, whyNotSimulated } from '../config/simulator.ts'
@@ -174,7 +174,7 @@ export const checkCertificate: Check = async ({ config: { tls }, nowMs }) => {
         `${file} names no host, so clients refuse it`,
         'Create a certificate with a subjectAltName.',
       )
-    const found = `for ${names.join(', ')}, until ${dayOf(untilMs)}`
+    const found = `for ${names.join(', ')}, until ${dateOf(untilMs)}`
     return [untilMs - nowMs > RENEW_BEFORE_MS ? ok(found) : warning(found, renew)]
   } catch (error) {
     return configurationProblems(error)

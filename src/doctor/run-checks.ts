@@ -12,10 +12,10 @@ import {
 } from './local-checks.ts'
 import { checkAllKeys, checkUnpricedModels } from './upstream-checks.ts'
 
-type Named = readonly [name: string, check: Check]
+type NamedCheck = readonly [name: string, check: Check]
 
 /** Run before the gateway listens. A problem aborts the start. */
-const BEFORE_LISTENING: readonly Named[] = [
+const BEFORE_LISTENING: readonly NamedCheck[] = [
   ['configuration', checkConfiguration],
   ['data_directory', checkDataDirectory],
   ['pepper', checkPepper],
@@ -24,7 +24,7 @@ const BEFORE_LISTENING: readonly Named[] = [
   ['certificate', checkCertificate],
 ]
 
-const PRICES: Named = ['prices', checkUnpricedModels]
+const PRICES: NamedCheck = ['prices', checkUnpricedModels]
 
 const LISTS = {
   all: [...BEFORE_LISTENING, ['upstream_keys', checkAllKeys], PRICES],
@@ -32,7 +32,7 @@ const LISTS = {
   before_listening: BEFORE_LISTENING,
   /** Run once the gateway listens, besides the probe of the upstreams. Findings are logged as warnings. */
   after_listening: [PRICES],
-} as const satisfies Readonly<Record<string, readonly Named[]>>
+} as const satisfies Readonly<Record<string, readonly NamedCheck[]>>
 
 /** Runs checks in order. They only read. */
 export async function* runChecks(

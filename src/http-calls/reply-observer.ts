@@ -13,13 +13,13 @@ import {
 /** A decoded copy is read up to this size. The rest of the usage is estimated. */
 const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
-interface Clock {
+interface ReplyClock {
   nowMs(): number
 }
 
 /** Reads a reply as it passes. It gets every byte, because upstream waits if the decoded copy lags behind. */
 export class ReplyObserver {
-  readonly #clock: Clock
+  readonly #clock: ReplyClock
   /** Called when the decoded copy has caught up. */
   readonly #onCaughtUp: () => void
   readonly #silence = new Silence()
@@ -29,7 +29,7 @@ export class ReplyObserver {
   #readMs = 0
   #onObject: ((named: Shown) => void) | null = null
 
-  constructor(clock: Clock, onCaughtUp: () => void) {
+  constructor(clock: ReplyClock, onCaughtUp: () => void) {
     this.#clock = clock
     this.#onCaughtUp = onCaughtUp
   }

@@ -1,6 +1,6 @@
 import { recordable } from '../calls/ask.ts'
 import { type Bill, billCall, billWithoutCost, figuresOfRequest, storedResponseId } from '../calls/bill.ts'
-import type { Answer, CallEnding, Evidence, StoredResponse, Transfer } from '../calls/evidence.ts'
+import type { AnswerHead, CallEnding, Evidence, StoredResponse, Transfer } from '../calls/evidence.ts'
 import type { SoFar } from '../calls/hold.ts'
 import { ReservedBytes } from '../calls/key-shares.ts'
 import { firstValue } from '../http/raw-headers.ts'
@@ -18,7 +18,7 @@ import type { ReplyHead } from './reply-writer.ts'
 
 export type Switched = CallEnd & { readonly kind: 'switched' }
 
-interface Settlement {
+interface SettledBill {
   readonly bill: Bill
   readonly balanceNanos: Nanos | null
 }
@@ -162,7 +162,7 @@ export class SentCall extends OpenCall<AdmittedCall> {
   }
 
   /** Settles the hold, or leaves it to the object that states the cost. */
-  async settle(evidence: Evidence): Promise<Settlement> {
+  async settle(evidence: Evidence): Promise<SettledBill> {
     const { call, gateway } = this
     const { hold } = call
     const outcome = hold.isDeferred
@@ -187,7 +187,7 @@ export class SentCall extends OpenCall<AdmittedCall> {
     await this.taps?.callSettled(this.reply.replyHead, end === 'complete')
   }
 
-  answer(end: CallEnd, { bill, balanceNanos }: Settlement): void {
+  answer(end: CallEnd, { bill, balanceNanos }: SettledBill): void {
     const { exchange, surface } = this.call
     const figures = { costNanos: bill.costNanos, listNanos: bill.listNanos, balanceNanos }
     if (end.kind === 'complete') this.reply.finish(figures, end.trailers)
@@ -242,7 +242,7 @@ export class SentCall extends OpenCall<AdmittedCall> {
   }
 }
 
-function answerOf({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): Answer {
+function answerOf({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): AnswerHead {
   return {
     status,
     contentType: firstValue(headers, 'content-type') ?? '',
@@ -250,7 +250,7 @@ function answerOf({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): A
   }
 }
 
-function endingOf(end: CallEnd, answer: Answer | null): CallEnding {
+function endingOf(end: CallEnd, answer: AnswerHead | null): CallEnding {
   switch (end.kind) {
     case 'complete':
     case 'switched':

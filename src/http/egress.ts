@@ -20,7 +20,7 @@ export interface EgressRules {
 export const DIRECT: EgressRules = { proxy: null, direct: [] }
 
 /** How connections to a URL are opened. */
-export interface Route {
+export interface EgressRoute {
   /** `tunnel`: a connection to the host through the proxy. */
   connect(onChunk: (chunk: Buffer) => void, tunnel?: Socket): Socket
   readonly proxy: ProxyAddress | null
@@ -30,7 +30,7 @@ export interface Route {
 
 export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
-export function routeTo(url: URL, rules: EgressRules): Route {
+export function routeTo(url: URL, rules: EgressRules): EgressRoute {
   const isSecure = url.protocol === 'https:'
   const host = bareHost(url.hostname)
   const port = Number(url.port || (isSecure ? 443 : 80))
@@ -42,7 +42,7 @@ export function routeTo(url: URL, rules: EgressRules): Route {
   return { connect, proxy, authority: `${url.hostname}:${port}` }
 }
 
-function secureConnector(host: string, port: number): Route['connect'] {
+function secureConnector(host: string, port: number): EgressRoute['connect'] {
   // One context for all connections: creating one takes about 0.3 ms.
   const secureContext = createSecureContext()
   let session: Buffer | undefined

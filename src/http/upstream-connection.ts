@@ -3,7 +3,7 @@ import { TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { DIRECT, type EgressRules, type Route, routeTo } from './egress.ts'
+import { DIRECT, type EgressRoute, type EgressRules, routeTo } from './egress.ts'
 import { type MessageHead, MessageReader, type MessageReceiver } from './message-reader.ts'
 import { holdFailedWrites, RawConnection } from './node-sockets.ts'
 import { ProxyTunnel } from './proxy-tunnel.ts'
@@ -46,14 +46,14 @@ export function openUpstream(
 
 /** The connections to one upstream: one per call, and idle ones for the next calls. */
 export class UpstreamPool {
-  readonly #route: Route
+  readonly #route: EgressRoute
   readonly #onUnsolicited: () => void
   readonly #open = new Set<UpstreamConnection | ProxyTunnel>()
   /** The oldest idle connection is used first: if upstream has closed it, that has probably been noticed. */
   #idle: UpstreamConnection[] = []
   #isDestroyed = false
 
-  constructor(route: Route, onUnsolicited: () => void) {
+  constructor(route: EgressRoute, onUnsolicited: () => void) {
     this.#route = route
     this.#onUnsolicited = onUnsolicited
   }
@@ -155,7 +155,7 @@ export class UpstreamConnection implements MessageReceiver {
   #raw: RawConnection | null = null
 
   constructor(
-    connect: Route['connect'],
+    connect: EgressRoute['connect'],
     first: PooledCall,
     owner: UpstreamPool,
     timeoutMs: number = limits.upstreamConnectTimeoutMs,

@@ -22,7 +22,7 @@ export interface CallOpening extends OpeningColumns {
   readonly digest: Uint8Array
   /** Decides the call's month and day. */
   readonly atMs: number
-  readonly hold: Hold
+  readonly hold: Reservation
   readonly models: NamedModels
   /** Why the body is ambiguous or unreadable; limited keys are refused for this reason. */
   readonly ambiguity: string | null
@@ -50,7 +50,7 @@ export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId
 }
 
 /** Amounts at our prices and at list prices. `neededNanos`: all lines of a batch except the most expensive one. */
-export type Hold =
+export type Reservation =
   /** A free call. It holds nothing, and no cap or credit applies to it. */
   | { readonly kind: 'none' }
   | {

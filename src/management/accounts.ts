@@ -123,7 +123,7 @@ export const listAccounts = defineRoute({
   },
 })
 
-export const getAccount = defineRoute({
+export const showAccount = defineRoute({
   summary: 'Show an account',
   answer: accountSchema,
   async handle({ id, atMs }, { store }) {

@@ -13,7 +13,7 @@ import { formatUsd } from '../kernel/money.ts'
 import { CREDITED_MAX, type CreditBack, type CreditBackOutcomes, type NewCredit } from '../ledger/account.ts'
 import { defineRoute, invalid, type Management, type OwnReply, pageObject, replyIdempotent } from './route.ts'
 
-export const getBalance = defineRoute({
+export const showBalance = defineRoute({
   summary: 'Show the prepaid credit of the account',
   answer: balanceSchema,
   async handle({ accountId }, { store }) {

@@ -26,7 +26,7 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`
 }
 
-interface Page<Cursor> {
+interface CsvPage<Cursor> {
   readonly rows: readonly object[]
   readonly next: Cursor | null
 }
@@ -37,7 +37,7 @@ interface Export<Cursor> {
   readonly after: Cursor | null
   readonly limit: number | undefined
   readonly pageMax: number
-  read(after: Cursor | null, limit: number): Promise<Page<Cursor>>
+  read(after: Cursor | null, limit: number): Promise<CsvPage<Cursor>>
 }
 
 const CONTENT_TYPES = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson' } as const

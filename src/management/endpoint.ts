@@ -2,7 +2,7 @@ import type { AccountRule, RequiredRole } from './roles.ts'
 import type { Method, RouteParts } from './route.ts'
 
 /** A row of the table of own endpoints. `id` is the operation id of the OpenAPI document. */
-export interface Endpoint {
+export interface OwnEndpoint {
   readonly id: string
   readonly method: Method
   readonly path: `/${string}`

@@ -1,7 +1,7 @@
 import * as accounts from './accounts.ts'
 import * as adminKeys from './admin-keys.ts'
 import * as credits from './credits.ts'
-import type { Endpoint } from './endpoint.ts'
+import type { OwnEndpoint } from './endpoint.ts'
 import * as events from './events.ts'
 import * as keys from './keys.ts'
 import { openApiRoute } from './openapi.ts'
@@ -17,7 +17,7 @@ import * as webhooks from './webhooks.ts'
 const getOpenapi = openApiRoute(() => routes)
 
 /** Every own endpoint. `id` is the operation id of the OpenAPI document. */
-const ENDPOINTS: readonly Endpoint[] = [
+const ENDPOINTS: readonly OwnEndpoint[] = [
   // Keys
   {
     id: 'create_key',
@@ -45,7 +45,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     role: 'member',
     account: 'of_id',
     nouns: ['key'],
-    route: keys.getKey,
+    route: keys.showKey,
   },
   {
     id: 'update_key',
@@ -142,7 +142,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     path: '/gateway/v1/balance',
     role: 'viewer',
     account: 'one',
-    route: credits.getBalance,
+    route: credits.showBalance,
   },
   {
     id: 'add_credit',
@@ -292,7 +292,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     role: 'operator',
     account: 'none',
     nouns: ['account'],
-    route: accounts.getAccount,
+    route: accounts.showAccount,
   },
   {
     id: 'update_account',

@@ -208,7 +208,7 @@ export const getOwnKey = defineRoute({
   },
 })
 
-export const getKey = defineRoute({
+export const showKey = defineRoute({
   summary: 'Show an API key',
   answer: keySchema,
   handle: ({ accountId, id, atMs }, management) => readKey(accountId, id, atMs, management),

@@ -13,15 +13,15 @@ import {
 } from './route.ts'
 import { SESSION_COOKIE } from './session.ts'
 
-type JsonObject = Record<string, unknown>
+type JsonNode = Record<string, unknown>
 
 export function openApiDocument(
   routes: readonly Route[],
   { version, servicePrefix }: { readonly version: string; readonly servicePrefix: string },
-): JsonObject {
+): JsonNode {
   const requestId = headerNames(servicePrefix).requestId
   const schemas = new Schemas()
-  const paths: Record<string, JsonObject> = {}
+  const paths: Record<string, JsonNode> = {}
   for (const route of routes) {
     const operation = describeOperation(route, schemas, requestId)
     paths[route.template] = { ...paths[route.template], [route.method.toLowerCase()]: operation }
@@ -102,7 +102,7 @@ const REPLAYED = {
 
 const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.', 204: 'Done, without a body.' } as const
 
-function securityOf({ requiredRole: required }: Route): readonly JsonObject[] {
+function securityOf({ requiredRole: required }: Route): readonly JsonNode[] {
   if (required === 'anyone') return []
   return [...(required === 'api_key' ? [{ api_key: [] }] : []), { admin_key: [] }, { session: [] }]
 }
@@ -112,7 +112,7 @@ function errorList(): string {
   return codes.map((code) => `- \`${code}\` (${ERRORS[code].status}): ${ERRORS[code].meaning}`).join('\n')
 }
 
-function describeOperation(route: Route, schemas: Schemas, requestId: string): JsonObject {
+function describeOperation(route: Route, schemas: Schemas, requestId: string): JsonNode {
   const { operationId, summary, description, status, answer, alsoAs, mayBeEmpty, repeatable, account } = route
   const parameters = [
     ...pathParameters(route),
@@ -146,16 +146,16 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
   }
 }
 
-function pathParameters({ template, nouns }: Route): JsonObject[] {
+function pathParameters({ template, nouns }: Route): JsonNode[] {
   const schema = { type: 'string', minLength: 1 }
   return Array.from(template.matchAll(/\{(\w+)\}/g), ([, name], at) => {
     return { name, in: 'path', required: true, description: `The \`${name}\` of the ${nouns[at]}.`, schema }
   })
 }
 
-function queryParameters(query: z.ZodType, schemas: Schemas): JsonObject[] {
+function queryParameters(query: z.ZodType, schemas: Schemas): JsonNode[] {
   const { properties = {}, required = [] } = schemas.of(query, 'input') as {
-    readonly properties?: Readonly<Record<string, JsonObject>>
+    readonly properties?: Readonly<Record<string, JsonNode>>
     readonly required?: readonly string[]
   }
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
@@ -168,7 +168,7 @@ function queryParameters(query: z.ZodType, schemas: Schemas): JsonObject[] {
 }
 
 /** The description of the body. An absent body counts as `{}`, so a body is required only if `{}` is refused. */
-function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
+function requestBody(body: z.ZodType, schemas: Schemas): JsonNode {
   return {
     required: !body.safeParse({}).success,
     content: { 'application/json': { schema: schemas.of(body, 'input') } },
@@ -177,10 +177,10 @@ function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
 
 /** The schemas with an id. Each is written once; other schemas refer to it. */
 class Schemas {
-  readonly named: Record<string, JsonObject> = {}
+  readonly named: Record<string, JsonNode> = {}
 
   /** The schema of a request (`input`) or an answer (`output`). They differ if a field is transformed. */
-  of(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+  of(schema: z.ZodType, io: 'input' | 'output'): JsonNode {
     // Wrapped in an object, a schema with an id becomes a reference instead of being written out.
     const { properties, $defs } = toPlainJson(
       z.toJSONSchema(z.object({ wanted: schema }), {
@@ -202,8 +202,8 @@ class Schemas {
 }
 
 interface Described {
-  readonly properties: { readonly wanted: JsonObject }
-  readonly $defs?: Record<string, JsonObject>
+  readonly properties: { readonly wanted: JsonNode }
+  readonly $defs?: Record<string, JsonNode>
 }
 
 /** Points references into the document, and writes the empty schema, which permits any value, as `true`. */

@@ -1,9 +1,9 @@
 import * as device from './device.ts'
-import type { Endpoint } from './endpoint.ts'
+import type { OwnEndpoint } from './endpoint.ts'
 import * as members from './members.ts'
 import * as people from './people.ts'
 
-export const PEOPLE_ENDPOINTS: readonly Endpoint[] = [
+export const PEOPLE_ENDPOINTS: readonly OwnEndpoint[] = [
   {
     id: 'list_people',
     method: 'GET',

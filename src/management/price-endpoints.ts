@@ -1,8 +1,8 @@
-import type { Endpoint } from './endpoint.ts'
+import type { OwnEndpoint } from './endpoint.ts'
 import { listMissingPrices } from './missing-prices.ts'
 import * as prices from './prices.ts'
 
-export const PRICE_ENDPOINTS: readonly Endpoint[] = [
+export const PRICE_ENDPOINTS: readonly OwnEndpoint[] = [
   {
     id: 'get_prices',
     method: 'GET',

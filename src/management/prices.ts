@@ -12,7 +12,7 @@ import {
 } from '../api/prices.ts'
 import { refuse } from '../kernel/errors.ts'
 import { appliedAt, buildBook, type PriceLayers, type SetPrice } from '../pricing/build-book.ts'
-import { type Comparison, compareVersions, isJump } from '../pricing/compare-versions.ts'
+import { compareVersions, isJump, type VersionComparison } from '../pricing/compare-versions.ts'
 import { instantMs } from '../pricing/compile-version.ts'
 import { loadLayers, readPriceList, readSetPrice } from '../pricing/load-book.ts'
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
@@ -220,7 +220,7 @@ export const pushPrices = defineRoute({
   },
 })
 
-function union(comparisons: readonly Comparison[]) {
+function union(comparisons: readonly VersionComparison[]) {
   const changed = comparisons.flatMap((each) => each.changed)
   const byName = new Map(changed.map((each) => [`${each.model} ${each.unit}`, each]))
   return { added: [...new Set(comparisons.flatMap(({ added }) => added))], changed: [...byName.values()] }

@@ -12,7 +12,7 @@ import { IDEMPOTENCY_HEADER, invalid, type Refused, type Route, refused } from '
 
 type Sender = Pick<Idempotency, 'accountId' | 'atMs'> & { readonly actorId: string }
 
-type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
+type CheckedInput<T> = { readonly kind: 'ok'; readonly value: T } | Refused
 
 export async function readRequest(
   exchange: Exchange,
@@ -41,7 +41,7 @@ export async function readRequest(
 export type Parameters = ReadonlyMap<string, string>
 
 /** Parses the query. Refuses a parameter that is repeated or cannot be decoded, because it is ambiguous. */
-export function parseQuery(query: string): Checked<Parameters> {
+export function parseQuery(query: string): CheckedInput<Parameters> {
   const values = new Map<string, string>()
   for (const pair of query.slice(1).split('&')) {
     if (pair === '') continue
@@ -59,7 +59,7 @@ export function parseQuery(query: string): Checked<Parameters> {
 
 const NO_QUERY = z.strictObject({})
 
-export function checkQuery(schema: z.ZodType | null, parameters: Parameters): Checked<unknown> {
+export function checkQuery(schema: z.ZodType | null, parameters: Parameters): CheckedInput<unknown> {
   return checkInput(schema ?? NO_QUERY, Object.fromEntries(parameters), 'is not a parameter of this endpoint')
 }
 
@@ -81,7 +81,7 @@ function decodeParameter(text: string): string | null {
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Validates a body. An absent body counts as `{}`. */
-export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
+export function checkBody(schema: z.ZodType, bytes: Buffer): CheckedInput<unknown> {
   let text = '{}'
   let json: unknown = {}
   try {
@@ -97,7 +97,7 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
 }
 
 /** Names the first invalid field and the value that it should have. */
-function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
+function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): CheckedInput<T> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return { kind: 'ok', value: parsed.data }
   const [issue] = parsed.error.issues
@@ -131,7 +131,7 @@ function readIdempotencyKey(
   path: string,
   body: Buffer,
   sender: Sender,
-): Checked<Idempotency | null> {
+): CheckedInput<Idempotency | null> {
   const refuseHeader = (message: string) => invalid(IDEMPOTENCY_HEADER, `${IDEMPOTENCY_HEADER} ${message}`)
   const names = new Set(valuesOf(headers, IDEMPOTENCY_HEADER.toLowerCase()))
   if (names.size > 1) return refuseHeader('is given twice with different values. Send one.')

@@ -5,7 +5,7 @@ import { refused } from './route.ts'
 export const RUNNING_MAX = 4
 const WAITING_MAX = 1_000
 
-interface Queue {
+interface RequestQueue {
   running: number
   readonly waiting: (() => void)[]
 }
@@ -23,7 +23,7 @@ export function queuesOf(caller: Caller): readonly string[] {
 
 /** Limits the concurrent requests of each key, and of all keys of an account, so that they do not delay others. */
 export class RequestQueues {
-  readonly #queues = new Map<string, Queue>()
+  readonly #queues = new Map<string, RequestQueue>()
 
   /** Does the work when it is first in every queue. Null: a queue is full, and the work was not started. */
   async run<T>(names: readonly string[], work: () => Promise<T>): Promise<T | null> {

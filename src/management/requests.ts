@@ -90,7 +90,7 @@ export const REQUEST_COLUMNS: readonly string[] = Object.keys(requestSchema.shap
   return name === 'usage' ? Object.keys(requestSchema.shape.usage.unwrap().shape) : [name]
 })
 
-type Log = Pick<Store, 'listCalls'>
+type LoggedCalls = Pick<Store, 'listCalls'>
 
 function filterOf(
   query: RequestListQuery,
@@ -116,7 +116,7 @@ function filterOf(
 }
 
 /** The stored calls and this node's waiting calls. A call that was admitted in between is listed once, as stored. */
-function logWithWaiting({ store, waitingCalls }: Management): Log {
+function logWithWaiting({ store, waitingCalls }: Management): LoggedCalls {
   return {
     async listCalls(filter, after, limit) {
       const all = filter.state === null || filter.state === 'waiting' ? waitingCalls.list(filter) : []
@@ -172,7 +172,12 @@ async function answerRequests(
 }
 
 /** Reads until the page is full or the maximum number of reads is reached. So a short page may have a next page. */
-async function readPage(log: Log, filter: CallFilter, query: RequestListQuery, hasLeft: () => boolean) {
+async function readPage(
+  log: LoggedCalls,
+  filter: CallFilter,
+  query: RequestListQuery,
+  hasLeft: () => boolean,
+) {
   const { limit = REQUESTS_PAGE } = query
   const calls: CallRecord[] = []
   let next = query.after ?? null

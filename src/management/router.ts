@@ -30,7 +30,7 @@ import {
   refuseMethod,
   replyJson,
 } from './route.ts'
-import { findSession } from './session.ts'
+import { sessionOf } from './session.ts'
 
 export type FoundRoute =
   | { readonly kind: 'route'; readonly route: Route; readonly params: readonly string[] }
@@ -135,7 +135,7 @@ async function authenticate(
   management: Management,
 ): Promise<Authenticated | Refused> {
   if (!sendsKey(credential)) {
-    const found = await findSession(exchange, management)
+    const found = await sessionOf(exchange, management)
     if (found.kind === 'session') return { ...found, kind: 'authenticated' }
     if (found.kind === 'refused') return found
   }

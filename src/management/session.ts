@@ -46,7 +46,7 @@ export function newToken(digestKey: DigestKey) {
 }
 
 /** Sessions are not cached: revoking the key ends them at once, on every node. */
-export async function findSession(
+export async function sessionOf(
   exchange: Pick<Exchange, 'method' | 'headers'>,
   { store, clock, digestKey }: Pick<Management, 'store' | 'clock' | 'digestKey'>,
 ) {

@@ -14,7 +14,7 @@ import {
 import { limits } from '../kernel/limits.ts'
 import { mintSigningSecret } from '../webhooks/deliver.ts'
 import { judgeEndpointUrl } from '../webhooks/endpoint-address.ts'
-import type { DeliveryRecord, Queued } from '../webhooks/webhook-store.ts'
+import type { DeliveryRecord, QueuedDelivery } from '../webhooks/webhook-store.ts'
 import {
   defineRoute,
   formatInstant,
@@ -134,7 +134,7 @@ export const rotateWebhookSecret = defineRoute({
   },
 })
 
-function queuedObject(queued: Queued) {
+function queuedObject(queued: QueuedDelivery) {
   if (queued.kind === 'none') return null
   if (queued.kind === 'done') return deliveryObject(queued.value)
   return refused('conflict', 'This webhook is disabled. PATCH it with {"enabled": true} first.')

@@ -1,5 +1,5 @@
 import { RECORDED_CHARS_MAX } from '../calls/bill.ts'
-import type { Answer, Evidence, StoredResponse, Transfer } from '../calls/evidence.ts'
+import type { AnswerHead, Evidence, StoredResponse, Transfer } from '../calls/evidence.ts'
 import type { CreatedObject, Hold } from '../calls/hold.ts'
 import { refuseDelete } from '../calls/refusals.ts'
 import type { Upstream } from '../http/upstream-connection.ts'
@@ -91,7 +91,7 @@ export class Deferrals {
     hold: Hold,
     kind: CreatedObject['kind'],
     objectId: string,
-    answer: Answer,
+    answer: AnswerHead,
     transfer: Transfer,
   ): Promise<void> {
     await this.#record(hold, createdObject(kind, objectId, answer), transfer, STREAM_POLL_AFTER_MS)
@@ -102,7 +102,7 @@ export class Deferrals {
     hold: Hold,
     upstream: Upstream,
     id: string,
-    answer: Answer,
+    answer: AnswerHead,
     transfer: Transfer,
   ): Promise<StoredResponse> {
     const stored = await fetchStoredResponse(id, upstream)
@@ -203,7 +203,7 @@ export class Deferrals {
   }
 }
 
-function createdObject(kind: CreatedObject['kind'], objectId: string, answer: Answer): CreatedObject {
+function createdObject(kind: CreatedObject['kind'], objectId: string, answer: AnswerHead): CreatedObject {
   const { status, upstreamRequestId } = answer
   return {
     kind,

@@ -191,9 +191,9 @@ export class ObjectBills {
   async #versionOf({ requestId, priceVersion }: CallRecord): Promise<PriceVersion> {
     const id = priceVersion ?? ''
     if (this.#last?.id === id) return this.#last.version
-    const { readVersion } = await import('../pricing/load-book.ts')
+    const { parseVersion } = await import('../pricing/load-book.ts')
     const json = await this.#from.store.readPriceVersion(id)
-    const version = json === null ? null : readVersion(json)
+    const version = json === null ? null : parseVersion(json)
     if (version === null) throw new Error(`the price version of ${requestId} cannot be read`)
     this.#last = { id, version }
     return version

@@ -11,12 +11,12 @@ export interface RateChange {
   readonly new: string | null
 }
 
-export interface Comparison {
+export interface VersionComparison {
   readonly added: readonly string[]
   readonly changed: readonly RateChange[]
 }
 
-export function compareVersions(before: PriceVersion, after: PriceVersion): Comparison {
+export function compareVersions(before: PriceVersion, after: PriceVersion): VersionComparison {
   const known = new Map(before.entry.models.map((model) => [model.id, model]))
   const added: string[] = []
   const changed: RateChange[] = []

@@ -110,7 +110,7 @@ function problemAt(path: readonly PropertyKey[], message: string, value: unknown
 }
 
 /** Null if unreadable. */
-export function readVersion(json: string): PriceVersion | null {
+export function parseVersion(json: string): PriceVersion | null {
   const parsed = parseText(() => versionFile, json)
   return parsed.success ? compileVersion(parsed.data, null) : null
 }
@@ -123,7 +123,7 @@ export function createRateAgain(): (
   const versionOf = (json: string): PriceVersion | null => {
     const known = versions.get(json)
     if (known !== undefined) return known
-    const version = readVersion(json)
+    const version = parseVersion(json)
     versions.set(json, version)
     return version
   }

@@ -2,7 +2,7 @@ import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { Mode } from '../pricing/price-file.ts'
 
 /** `WS` is a GET with an upgrade to WebSocket, which is a different endpoint than a plain GET. */
-export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
+export type EndpointMethod = 'GET' | 'POST' | 'DELETE' | 'WS'
 
 /** The kind of body that must be read to find the model, by the location of the model in a request. */
 const BODY_BY_MODEL_LOCATION = {
@@ -46,7 +46,7 @@ export type UsageReader =
  * - `mints_credential`: the call gives access to upstream that bypasses the gateway and survives the revocation of
  *   our key.
  */
-type Billing =
+type Charge =
   | ({ readonly billing: 'metered'; readonly usage: UsageReader } & EndpointPricing)
   | { readonly billing: 'free' | 'deferred' | 'unmeterable' | 'mints_credential' }
 
@@ -76,33 +76,33 @@ interface EndpointTraits {
   readonly socket?: 'responses' | 'realtime'
 }
 
-type EndpointTerms = Billing & EndpointTraits & { readonly template: Template; readonly reads: BodyReading }
+type EndpointTerms = Charge & EndpointTraits & { readonly template: Template; readonly reads: BodyReading }
 
-export type Endpoint = EndpointTerms & { readonly surface: Surface; readonly method: Method }
+export type Endpoint = EndpointTerms & { readonly surface: Surface; readonly method: EndpointMethod }
 
 /** A row of a surface's table (`messages/endpoints.ts`, `chat/endpoints.ts`): an endpoint for each method. */
-export type EndpointRow = EndpointTerms & { readonly methods: readonly Method[] }
+export type EndpointRow = EndpointTerms & { readonly methods: readonly EndpointMethod[] }
 
-type Methods = Method | readonly Method[]
+type OneOrMoreMethods = EndpointMethod | readonly EndpointMethod[]
 type Traits = Partial<EndpointTraits>
 
-function row<B extends Billing>(billing: B, methods: Methods, template: Template, traits: Traits) {
+function row<B extends Charge>(billing: B, methods: OneOrMoreMethods, template: Template, traits: Traits) {
   const { model = 'none', stateful = false, ...rest } = traits
   const reads = BODY_BY_MODEL_LOCATION[model]
   return { ...billing, ...rest, methods: [methods].flat(), template, model, reads, stateful }
 }
 
-export function free(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+export function free(methods: OneOrMoreMethods, template: Template, traits: Traits = {}): EndpointRow {
   return row({ billing: 'free' }, methods, template, traits)
 }
 
 /** Free, but shows or changes objects of the shared upstream account. */
-export function stored(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+export function stored(methods: OneOrMoreMethods, template: Template, traits: Traits = {}): EndpointRow {
   return row({ billing: 'free' }, methods, template, { ...traits, stateful: true })
 }
 
 export function metered(
-  methods: Methods,
+  methods: OneOrMoreMethods,
   template: Template,
   usage: UsageReader,
   {
@@ -118,15 +118,15 @@ export function metered(
 }
 
 /** The job, run or session that is charged later is itself a stored object. */
-export function deferred(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+export function deferred(methods: OneOrMoreMethods, template: Template, traits: Traits = {}): EndpointRow {
   return row({ billing: 'deferred' }, methods, template, { ...traits, stateful: true })
 }
 
-export function unmeterable(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+export function unmeterable(methods: OneOrMoreMethods, template: Template, traits: Traits = {}): EndpointRow {
   return row({ billing: 'unmeterable' }, methods, template, traits)
 }
 
 /** A credential of the shared account can reach its objects, so this is always stateful. */
-export function minting(methods: Methods, template: Template, traits: Traits = {}): EndpointRow {
+export function minting(methods: OneOrMoreMethods, template: Template, traits: Traits = {}): EndpointRow {
   return row({ billing: 'mints_credential' }, methods, template, { ...traits, stateful: true })
 }

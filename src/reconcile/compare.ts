@@ -7,8 +7,8 @@ import {
   type ReportedRow,
   ReportedSum,
   TOKEN_KINDS,
+  type TokenFigures,
   type TokenKind,
-  type Tokens,
 } from './figures.ts'
 
 /** Compares what the gateway recorded with what the provider reports. Judged are sums per model over all days. */
@@ -18,7 +18,7 @@ export type Kind = TokenKind | 'cost'
 export interface ComparedKind {
   readonly model: string
   readonly kind: Kind
-  /** Tokens, or nanodollars. */
+  /** TokenFigures, or nanodollars. */
   readonly ours: bigint
   readonly reported: bigint
   readonly within: boolean
@@ -27,7 +27,7 @@ export interface ComparedKind {
 export interface ComparedDay {
   readonly day: string
   readonly model: string
-  readonly tokens: Tokens
+  readonly tokens: TokenFigures
   readonly oursNanos: Nanos
   readonly reportedNanos: Nanos
 }
@@ -50,8 +50,8 @@ export interface CompareOptions {
   hasTokenReport(model: string): boolean
 }
 
-class Side {
-  tokens: Tokens = NO_TOKENS
+class ComparedSide {
+  tokens: TokenFigures = NO_TOKENS
   nanos: Nanos = 0n
   calls = 0
   unpricedCalls = 0
@@ -72,13 +72,13 @@ export function compare(
   options: CompareOptions,
 ): Comparison {
   const { nameOf } = options
-  const ours = sumBy(recorded, ({ model }) => nameOf(model), Side)
+  const ours = sumBy(recorded, ({ model }) => nameOf(model), ComparedSide)
   const theirs = sumBy(reported, ({ model }) => nameOf(model), ReportedSum)
   const models = [...new Set([...ours.keys(), ...theirs.keys()])].sort()
   const rows: ComparedKind[] = []
   const findings: string[] = []
   for (const model of models) {
-    const one = ours.get(model) ?? new Side()
+    const one = ours.get(model) ?? new ComparedSide()
     const other = theirs.get(model) ?? new ReportedSum()
     const compared = compareModel(model, one, other, options)
     rows.push(...compared)
@@ -104,7 +104,7 @@ function sumBy<Row, Sum extends { add(row: Row): void }>(
 
 function compareModel(
   model: string,
-  ours: Side,
+  ours: ComparedSide,
   theirs: ReportedSum,
   { toleranceMillionths, placesOfDollar, hasTokenReport }: CompareOptions,
 ): readonly ComparedKind[] {
@@ -134,7 +134,7 @@ function daysOf(
 ): readonly ComparedDay[] {
   const keyOf = ({ day, model }: { readonly day: string; readonly model: string }) =>
     `${day} ${nameOf(model)}`
-  const ours = sumBy(recorded, keyOf, Side)
+  const ours = sumBy(recorded, keyOf, ComparedSide)
   const theirs = sumBy(reported, keyOf, ReportedSum)
   return [...new Set([...ours.keys(), ...theirs.keys()])].sort().map((key) => {
     const one = ours.get(key)
@@ -156,7 +156,12 @@ const WORDS: Readonly<Record<Kind, string>> = {
   cost: 'cost',
 }
 
-function explain(model: string, rows: readonly ComparedKind[], ours: Side, isReported: boolean): string {
+function explain(
+  model: string,
+  rows: readonly ComparedKind[],
+  ours: ComparedSide,
+  isReported: boolean,
+): string {
   const notes = notesOn(ours)
   if (ours.calls === 0 && ours.nanos === 0n)
     return `${model}: only the provider reports it. Calls went past the gateway: compare only the gateway's key with --api-key-id, and revoke keys that nobody should use.`
@@ -199,7 +204,7 @@ function shown(row: ComparedKind | undefined): string {
   return `${write(row.ours)} here, ${write(row.reported)} there`
 }
 
-function notesOn({ unpricedCalls, estimatedCalls }: Side): string {
+function notesOn({ unpricedCalls, estimatedCalls }: ComparedSide): string {
   const parts = [
     unpricedCalls > 0 ? `${withCommas(unpricedCalls)} unpriced` : '',
     estimatedCalls > 0 ? `${withCommas(estimatedCalls)} estimated` : '',

@@ -5,9 +5,9 @@ export const TOKEN_KINDS = ['input', 'output', 'cache_read', 'cache_write'] as c
 
 export type TokenKind = (typeof TOKEN_KINDS)[number]
 
-export type Tokens = Readonly<Record<TokenKind, bigint>>
+export type TokenFigures = Readonly<Record<TokenKind, bigint>>
 
-export const NO_TOKENS: Tokens = { input: 0n, output: 0n, cache_read: 0n, cache_write: 0n }
+export const NO_TOKENS: TokenFigures = { input: 0n, output: 0n, cache_read: 0n, cache_write: 0n }
 
 /** Fees that providers report apart from the tokens of a model. They stand in the table as rows of their own. */
 export const FEES = ['web searches', 'file searches', 'containers'] as const
@@ -18,7 +18,7 @@ export type Fee = (typeof FEES)[number]
 export interface RecordedRow {
   readonly day: string
   readonly model: string
-  readonly tokens: Tokens
+  readonly tokens: TokenFigures
   readonly listNanos: Nanos
   readonly calls: number
   readonly unpricedCalls: number
@@ -30,12 +30,12 @@ export interface ReportedRow {
   readonly day: string
   readonly model: string
   /** Null: the report states only an amount. */
-  readonly tokens: Tokens | null
+  readonly tokens: TokenFigures | null
   /** In the unit of the report. Null: the report states only tokens. */
   readonly amount: Decimal | null
 }
 
-export function addTokens(one: Tokens, other: Tokens): Tokens {
+export function addTokens(one: TokenFigures, other: TokenFigures): TokenFigures {
   return {
     input: one.input + other.input,
     output: one.output + other.output,
@@ -45,7 +45,7 @@ export function addTokens(one: Tokens, other: Tokens): Tokens {
 }
 
 export class ReportedSum {
-  tokens: Tokens = NO_TOKENS
+  tokens: TokenFigures = NO_TOKENS
   amount: Decimal = ZERO
   /** Whether a report of tokens names the model. Images and Realtime have only amounts. */
   hasTokens = false

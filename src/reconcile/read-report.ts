@@ -35,7 +35,7 @@ export const count = z
 
 const cursor = { has_more: z.boolean(), next_page: z.string().nullish() }
 
-export function pageOf<Row extends z.ZodType>(row: Row) {
+export function reportPage<Row extends z.ZodType>(row: Row) {
   return z.object({ data: z.array(row), ...cursor })
 }
 
@@ -70,7 +70,7 @@ async function readPages<Row extends z.ZodType>(
   { path, query, row, isOptional = false }: ReportRequest<Row>,
   waits: { leftMs: number },
 ): Promise<readonly z.output<Row>[] | null> {
-  const schema = pageOf(row)
+  const schema = reportPage(row)
   const rows: z.output<Row>[] = []
   const seen = new Set<string>()
   for (let page: string | null = null; ; ) {

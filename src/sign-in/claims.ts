@@ -13,10 +13,10 @@ export interface Allowed {
 /** Why somebody with a valid token does not get in. */
 export type NotAllowed = { readonly kind: 'no_rule' | 'no_groups' | 'wrong_domain' }
 
-type Rules = Pick<SignInConfig, 'rules' | 'groupsClaim' | 'emailClaim' | 'allowedDomains'>
+type ClaimRules = Pick<SignInConfig, 'rules' | 'groupsClaim' | 'emailClaim' | 'allowedDomains'>
 
 /** The first rule with a group of the person decides. Without any groups in the token, only rules for everyone count. */
-export function applyRules(claims: Claims, settings: Rules): Allowed | NotAllowed {
+export function applyRules(claims: Claims, settings: ClaimRules): Allowed | NotAllowed {
   const { rules, groupsClaim, emailClaim } = settings
   const email = textOf(claimAt(claims, emailClaim))
   if (!isInDomains(email, claims, settings)) return { kind: 'wrong_domain' }
@@ -28,13 +28,13 @@ export function applyRules(claims: Claims, settings: Rules): Allowed | NotAllowe
 }
 
 /** Whether the token has all claims that the rules read. Some providers have them only at another endpoint. */
-export function hasNeededClaims(claims: Claims, { rules, groupsClaim, emailClaim }: Rules): boolean {
+export function hasNeededClaims(claims: Claims, { rules, groupsClaim, emailClaim }: ClaimRules): boolean {
   const needsGroups = rules.some(({ group }) => group !== '*')
   if (needsGroups && claimAt(claims, groupsClaim) === undefined) return false
   return claimAt(claims, emailClaim) !== undefined
 }
 
-function isInDomains(email: string, claims: Claims, { allowedDomains }: Rules): boolean {
+function isInDomains(email: string, claims: Claims, { allowedDomains }: ClaimRules): boolean {
   if (allowedDomains.length === 0) return true
   const domain = email.slice(email.lastIndexOf('@') + 1).toLowerCase()
   const isAllowed = allowedDomains.some((allowed) => allowed.toLowerCase() === domain)

@@ -1,7 +1,7 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 
 /** A failed sign-in, as a person reads it: what happened, and what to do. */
-export interface Failure {
+export interface SignInFailure {
   readonly status: number
   readonly happened: string
   readonly remedy: string
@@ -18,7 +18,11 @@ const SAFE_HEADERS = [
 ] as const
 
 /** A plain page. It contains no text from outside, so nothing needs to be escaped. */
-export function sendFailure(exchange: Exchange, failure: Failure, headers: readonly string[] = []): void {
+export function sendFailure(
+  exchange: Exchange,
+  failure: SignInFailure,
+  headers: readonly string[] = [],
+): void {
   const { status, happened, remedy } = failure
   const body = Buffer.from(`<!doctype html>
 <html lang="en">

@@ -12,7 +12,7 @@ import { newToken, SESSIONS_MAX, setCookie } from '../management/session.ts'
 import type { Store } from '../store/store.ts'
 import { attemptCookie, openAttempt, returnPath, sealAttempt } from './attempt-cookie.ts'
 import { type Allowed, applyRules, type NotAllowed } from './claims.ts'
-import { type Failure, sendFailure } from './failure-page.ts'
+import { type SignInFailure, sendFailure } from './failure-page.ts'
 import { type Identity, type IdentityProvider, type NotIdentified, reasonOf } from './identity-provider.ts'
 
 const BEGIN_PATH = '/gateway/sign-in'
@@ -131,7 +131,7 @@ function redirect(exchange: Exchange, location: string, cookies: readonly string
 type Why = NotIdentified['kind'] | NotAllowed['kind'] | 'blocked' | 'other_account' | 'method' | 'crowded'
 
 /** The pages say nothing about other people, and nothing that came from the provider. */
-const FAILURES: Readonly<Record<Why, Failure>> = {
+const FAILURES: Readonly<Record<Why, SignInFailure>> = {
   expired: {
     status: 400,
     happened: 'This sign-in has expired, was already used, or began in another browser.',

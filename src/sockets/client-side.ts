@@ -9,9 +9,9 @@ export const SOCKET_CLOSE_MS = 2_000
  * `left`: the client has closed the socket, and may still read. `closing`: the gateway's close frame waits for the end
  * of upstream's frame. `gone`: nothing more is written.
  */
-type State = 'open' | 'left' | 'closing' | 'gone'
+type ClientState = 'open' | 'left' | 'closing' | 'gone'
 
-const NEXT: Readonly<Record<State, Partial<Record<'leave' | 'close' | 'lose', State>>>> = {
+const NEXT: Readonly<Record<ClientState, Partial<Record<'leave' | 'close' | 'lose', ClientState>>>> = {
   open: { leave: 'left', close: 'closing', lose: 'gone' },
   left: { close: 'closing', lose: 'gone' },
   closing: { lose: 'gone' },
@@ -22,7 +22,7 @@ const NEXT: Readonly<Record<State, Partial<Record<'leave' | 'close' | 'lose', St
 export class ClientSide {
   readonly #connection: RawConnection
   readonly fromUpstream = new FrameReader('server')
-  #state: State = 'open'
+  #state: ClientState = 'open'
   /** Messages that wait until the current upstream message ends. */
   #notices: Buffer[] = []
   /** The close frame, after which nothing is written. */

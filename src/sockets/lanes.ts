@@ -28,7 +28,7 @@ export interface Ending<Turn> {
 }
 
 /** `adopt`: upstream answers nobody. Add a turn for this event, and pass it again. */
-export type Step<Turn> =
+export type LaneStep<Turn> =
   | Ending<Turn>
   | { readonly kind: 'begin' | 'part'; readonly open: OpenTurn<Turn> }
   | { readonly kind: 'adopt' }
@@ -53,7 +53,7 @@ export class Lanes<Turn> {
     this.#open.push({ turn, lane, tag, ...times, responseId: null, hasBegun: false, doubt: null })
   }
 
-  hear(event: ServerEvent, nowMs: number): readonly Step<Turn>[] {
+  hear(event: ServerEvent, nowMs: number): readonly LaneStep<Turn>[] {
     for (const open of this.#open) if (open.lane === event.lane) open.heardMs = nowMs
     if (event.kind === 'began' || event.kind === 'ended') return this.#answer(event)
     if (event.kind === 'part') {
@@ -101,7 +101,7 @@ export class Lanes<Turn> {
   }
 
   /** An event that begins or ends a response. */
-  #answer(event: ServerEvent): readonly Step<Turn>[] {
+  #answer(event: ServerEvent): readonly LaneStep<Turn>[] {
     const { kind, responseId, lane } = event
     const known = this.#find(responseId)
     if (known === null && responseId !== null && this.#ended.get(responseId) === 'billed') return NOTHING
@@ -115,20 +115,20 @@ export class Lanes<Turn> {
     next.hasBegun = true
     next.responseId = responseId
     const joined = next.tag === STEER ? waiting.filter((open) => open !== next && open.tag === STEER) : []
-    const steps: Step<Turn>[] = joined.map((open) => this.#end(open))
+    const steps: LaneStep<Turn>[] = joined.map((open) => this.#end(open))
     const first = this.#part(next, event)
     return [...steps, { kind: 'begin', open: next }, kind === 'ended' ? this.#end(next) : first]
   }
 
   /** Only one response of a lane runs, so the others in it may be over. */
-  #part(open: OpenTurn<Turn>, event: ServerEvent): Step<Turn> {
+  #part(open: OpenTurn<Turn>, event: ServerEvent): LaneStep<Turn> {
     open.doubt = null
     for (const other of this.#open)
       if (other !== open && other.hasBegun && other.lane === open.lane) other.doubt ??= event
     return { kind: 'part', open }
   }
 
-  #fail(event: ServerEvent): readonly Step<Turn>[] {
+  #fail(event: ServerEvent): readonly LaneStep<Turn>[] {
     const { lane, tag } = event
     const inLane = this.#open.filter((open) => lane === NO_LANE || open.lane === lane)
     if (tag === null) for (const open of inLane) open.doubt ??= event

@@ -4,21 +4,21 @@ import type { FramePart } from './frames.ts'
 import type { MessageQueue, WaitingMessage } from './message-queue.ts'
 import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 
-interface Session extends MeteredSocket {
+interface InboxSession extends MeteredSocket {
   forward(wires: readonly Buffer[]): void
   resumeReading(): void
 }
 
 /** Sends the messages of a client upstream, in order, each after it was checked. */
 export class SocketInbox {
-  readonly #session: Session
+  readonly #session: InboxSession
   readonly #gate: Pick<ClientGate, 'check'>
   readonly #queue: MessageQueue
   #state: 'open' | 'paused' | 'stopped' = 'open'
   #isChecking = false
   #refusedInRow = 0
 
-  constructor(session: Session, gate: Pick<ClientGate, 'check'>, queue: MessageQueue) {
+  constructor(session: InboxSession, gate: Pick<ClientGate, 'check'>, queue: MessageQueue) {
     this.#session = session
     this.#gate = gate
     this.#queue = queue

@@ -3,7 +3,7 @@ import type { CallEnding } from '../calls/evidence.ts'
 import { readOnMs } from '../http-calls/forward.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
 import { limits } from '../kernel/limits.ts'
-import { Lanes, type OpenTurn, type Step } from './lanes.ts'
+import { type LaneStep, Lanes, type OpenTurn } from './lanes.ts'
 import type { ServerEvent } from './server-event.ts'
 import { Settlements } from './settlements.ts'
 import type { MeteredSocket, RequestedTurn, SocketProtocol } from './socket-protocol.ts'
@@ -173,7 +173,7 @@ export class SocketTurns {
     if (event.kind === 'transcribed') this.#transcribed(event)
   }
 
-  #apply(step: Step<TurnCall>, event: ServerEvent, payload: Buffer): void {
+  #apply(step: LaneStep<TurnCall>, event: ServerEvent, payload: Buffer): void {
     switch (step.kind) {
       case 'adopt':
         this.#adopt(event, payload)

@@ -9,7 +9,7 @@ import {
   storedResponseId,
 } from '../calls/bill.ts'
 import { rateFor } from '../calls/call-plan.ts'
-import type { Answer, CallEnding, Evidence } from '../calls/evidence.ts'
+import type { AnswerHead, CallEnding, Evidence } from '../calls/evidence.ts'
 import { Silence } from '../calls/silence.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
 import type { CarriedCall } from '../http-calls/call.ts'
@@ -23,7 +23,7 @@ import { type EventMeter, NOTHING_SHOWN, type Shown, SilentMeter } from '../mete
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createEventMeter } from '../providers/surfaces.ts'
 
-const OK: Answer = { status: 200, contentType: 'text/event-stream', upstreamRequestId: null }
+const OK: AnswerHead = { status: 200, contentType: 'text/event-stream', upstreamRequestId: null }
 /** The events of a turn are logged as the stream that HTTP would have sent. */
 const LOGGED_HEADERS = ['content-type', OK.contentType]
 const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
@@ -120,7 +120,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
     })
   }
 
-  #evidence(end: CallEnding, answer: Answer | null): Evidence {
+  #evidence(end: CallEnding, answer: AnswerHead | null): Evidence {
     const nowMs = this.gateway.clock.monotonicMs()
     return {
       end,
@@ -155,14 +155,18 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   }
 
   /** Only the first close counts. A null bill means that the cost comes later. */
-  #close(end: CallEnding, answer: Answer | null, makeBill: () => Promise<Bill | null>): Promise<Bill | null> {
+  #close(
+    end: CallEnding,
+    answer: AnswerHead | null,
+    makeBill: () => Promise<Bill | null>,
+  ): Promise<Bill | null> {
     this.#ended ??= this.#settle(end, answer, makeBill)
     return this.#ended
   }
 
   async #settle(
     end: CallEnding,
-    answer: Answer | null,
+    answer: AnswerHead | null,
     makeBill: () => Promise<Bill | null>,
   ): Promise<Bill | null> {
     const upstreamMs = this.gateway.clock.monotonicMs() - this.sentMs

@@ -6,11 +6,11 @@ import { closeFrame, maskedFrame, OPCODE } from './frames.ts'
  * `left`: the client has left, and upstream is read for the bill. `unseen`: the same, but turns may have begun in data
  * that was not read. `over`: nothing more is read, and the turns end. `settled`: every turn is settled.
  */
-type State = 'open' | 'left' | 'unseen' | 'over' | 'settled'
+type UpstreamState = 'open' | 'left' | 'unseen' | 'over' | 'settled'
 
 type Event = 'leave' | 'leaveUnread' | 'finish' | 'settle'
 
-const NEXT: Readonly<Record<State, Partial<Record<Event, State>>>> = {
+const NEXT: Readonly<Record<UpstreamState, Partial<Record<Event, UpstreamState>>>> = {
   open: { leave: 'left', leaveUnread: 'unseen', finish: 'over' },
   left: { finish: 'over' },
   unseen: { finish: 'over' },
@@ -21,7 +21,7 @@ const NEXT: Readonly<Record<State, Partial<Record<Event, State>>>> = {
 /** Upstream: what is written to it, and how long it is read. */
 export class UpstreamSide {
   readonly #connection: RawConnection
-  state: State = 'open'
+  state: UpstreamState = 'open'
   #timer: NodeJS.Timeout | null = null
   #isCloseSent = false
   #isPaused = false

@@ -85,7 +85,7 @@ export interface DeliveryQuery extends ListQuery {
 }
 
 /** `disabled`: nothing is sent to this endpoint until it is enabled. */
-export type Queued =
+export type QueuedDelivery =
   | { readonly kind: 'done'; readonly value: DeliveryRecord }
   | { readonly kind: 'disabled' }
   | { readonly kind: 'none' }

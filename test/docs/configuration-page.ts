@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { SETTING_NAMES, SETTINGS, VARIABLES } from '../../src/config/schema.ts'
+import { SETTING_NAMES, SETTINGS_SCHEMA, VARIABLES } from '../../src/config/schema.ts'
 
 /** Run as a program, it writes the tables of docs/CONFIGURATION.md, the example file and its schema. */
 
@@ -64,7 +64,7 @@ function variableTable(): string {
   ].join('\n')
 }
 
-const file = schemaOf(SETTINGS)
+const file = schemaOf(SETTINGS_SCHEMA)
 function settingOf(name: string): Json {
   const found = name
     .split('.')

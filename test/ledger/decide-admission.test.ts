@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { OverLimit } from '../../src/keys/key-store.ts'
-import type { BlockedBy, Budget, CallOpening, CallRefusal, Hold } from '../../src/ledger/call.ts'
+import type { BlockedBy, Budget, CallOpening, CallRefusal, Reservation } from '../../src/ledger/call.ts'
 import { decideAdmission, type KeyState } from '../../src/ledger/decide-admission.ts'
 import { opening } from '../store/conformance/fixtures.ts'
 import { test } from '../support/suite.ts'
@@ -38,7 +38,7 @@ const credit = (balance: number, held = 0) => ({
   accountHeldNanos: BigInt(held),
 })
 
-const bound = (nanos: number, needed?: number): { readonly hold: Hold } => ({
+const bound = (nanos: number, needed?: number): { readonly hold: Reservation } => ({
   hold: {
     ...{ kind: 'bound', nanos: BigInt(nanos), listNanos: BigInt(2 * nanos) },
     ...(needed === undefined ? {} : { neededNanos: BigInt(needed) }),

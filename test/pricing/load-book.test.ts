@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { loadPrices, readVersion } from '../../src/pricing/load-book.ts'
+import { loadPrices, parseVersion } from '../../src/pricing/load-book.ts'
 import { findModel, type PriceBook, suggestModel, versionAt } from '../../src/pricing/price-book.ts'
 import type { BookVersionEntry, ModelEntry } from '../../src/pricing/price-file.ts'
 import { test } from '../support/suite.ts'
@@ -56,10 +56,10 @@ test('the first version also applies before its date', () => {
 test('a version written out and read again has the same id and prices', () => {
   const overlaid = load(small, JSON.stringify({ models: [{ id: 'alpha', aliases: ['a'] }] })).versions[0]
   for (const version of [overlaid, shipped]) {
-    const read = readVersion(JSON.stringify(version.entry))
+    const read = parseVersion(JSON.stringify(version.entry))
     assert.deepEqual([read?.id, read?.models, read?.names], [version.id, version.models, version.names])
   }
-  assert.equal(readVersion('{'), null)
+  assert.equal(parseVersion('{'), null)
 })
 
 test('an overlay replaces the rates of a model and keeps its other fields', () => {
@@ -219,7 +219,7 @@ test('an overlay sets defaults by id or alias, also of models that it adds, and 
       ['/v1/d', 'alpha-1'],
     ],
   )
-  assert.deepEqual(readVersion(JSON.stringify(version.entry))?.defaultModels, version.defaultModels)
+  assert.deepEqual(parseVersion(JSON.stringify(version.entry))?.defaultModels, version.defaultModels)
 })
 
 test('unlisted rates of a tier are derived from standard by the tier’s factor, also for long prompts', () => {
@@ -243,7 +243,7 @@ test('an unlisted tier uses the factor of the provider’s newest model that lis
   })
   const models = [listing('gpt-9.1', '6'), listing('gpt-8', '5'), listing('gpt-9', '4')]
   const [prices] = load(small, JSON.stringify({ models })).versions
-  for (const version of [prices, readVersion(JSON.stringify(prices.entry)) ?? assert.fail()]) {
+  for (const version of [prices, parseVersion(JSON.stringify(prices.entry)) ?? assert.fail()]) {
     const priority = (id: string) => findModel(version, id)?.rates.tiers.priority.short.get('output_tokens')
     assert.deepEqual([priority('alpha'), priority('beta')], [6_000_000_000n, 4_000_000_000n])
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { Lanes, SILENT_LANE_MS, type Step } from '../../src/sockets/lanes.ts'
+import { type LaneStep, Lanes, SILENT_LANE_MS } from '../../src/sockets/lanes.ts'
 import { NO_LANE, OTHER_EVENT, type ServerEvent, STEER } from '../../src/sockets/server-event.ts'
 import { test } from '../support/suite.ts'
 
@@ -15,7 +15,7 @@ const part = (lane = NO_LANE) => event('part', { lane })
 const failed = (lane = NO_LANE, tag: string | null = null) => event('failed', { lane, tag, status: 429 })
 
 /** What became of the turns, in words: `a begin`, `a part`, `a end`, `a reject`, `adopt`. */
-const told = (steps: readonly Step<string>[]) =>
+const told = (steps: readonly LaneStep<string>[]) =>
   steps.map((step) => (step.kind === 'adopt' ? 'adopt' : `${step.open.turn} ${step.kind}`))
 
 /** Turns that were sent in this order, as `name`, `name@lane` or `name#tag`. */
@@ -150,7 +150,7 @@ test('whatever is sent and heard, each turn begins at most once and ends once, a
       const [begun, ended, answered] = [new Set<number>(), new Set<number>(), new Map<string, number>()]
       let [turns, nowMs] = [0, 0]
       const add = (lane: string, tag: string | null) => lanes.add(turns++, lane, tag, nowMs)
-      const apply = (steps: readonly Step<number>[], heard?: ServerEvent) => {
+      const apply = (steps: readonly LaneStep<number>[], heard?: ServerEvent) => {
         for (const step of steps) {
           if (step.kind === 'adopt') {
             assert.ok(heard !== undefined, 'only an event adopts')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import type { CallClosing, CallOpening, Hold } from '../../src/ledger/call.ts'
+import type { CallClosing, CallOpening, Reservation } from '../../src/ledger/call.ts'
 import { type Command, decodeCommands, encodeCommands } from '../../src/store/sqlite/thread-messages.ts'
 import { test } from '../support/suite.ts'
 import { closing, opening } from './conformance/fixtures.ts'
@@ -21,8 +21,8 @@ const digest = fc
   .map(([bytes, before]) =>
     new Uint8Array([...Array(before).fill(0xee), ...bytes, 0xee]).subarray(before, -1),
   )
-const hold: fc.Arbitrary<Hold> = fc.oneof(
-  fc.constantFrom<Hold>({ kind: 'none' }, { kind: 'unbounded' }),
+const hold: fc.Arbitrary<Reservation> = fc.oneof(
+  fc.constantFrom<Reservation>({ kind: 'none' }, { kind: 'unbounded' }),
   record({ kind: fc.constant('bound' as const), nanos, listNanos: nanos }),
 )
 

@@ -1,7 +1,7 @@
 import { deferred, type EndpointRow, free, metered, minting, stored, unmeterable } from '../endpoint.ts'
 
 /** Chat surface: inference, and the sockets and calls that lead to it. Paths as in openai 7.53. */
-export const endpoints: readonly EndpointRow[] = [
+export const CHAT_ENDPOINTS: readonly EndpointRow[] = [
   stored('GET', '/v1/chat/completions'),
   // Stored completions repeat their usage; only the POST that made them is paid.
   metered('POST', '/v1/chat/completions', 'chat', { model: 'json', modes: ['chat'], hasSearchFee: true }),

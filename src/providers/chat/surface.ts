@@ -7,7 +7,7 @@ import type { SurfaceSpec } from '../surface.ts'
 import { SpeechMeter, TranscriptMeter } from './audio.ts'
 import { ClosingUsageReader } from './closing-usage.ts'
 import { ChatReader } from './completions.ts'
-import { endpoints } from './endpoints.ts'
+import { CHAT_ENDPOINTS } from './endpoints.ts'
 import { ResponsesReader } from './responses.ts'
 
 const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
@@ -61,7 +61,7 @@ const READERS: SurfaceSpec['readers'] = {
 
 export const chat: SurfaceSpec = {
   name: 'chat',
-  endpoints,
+  endpoints: CHAT_ENDPOINTS,
   clientHeaders: [],
   upstream: {
     variables: { url: 'TOLLGATE_CHAT_URL', key: 'TOLLGATE_CHAT_KEY', providerKey: 'OPENAI_API_KEY' },

@@ -1,7 +1,7 @@
 import { deferred, type EndpointRow, free, metered, minting, stored, unmeterable } from '../endpoint.ts'
 
 /** Messages surface: everything but the Admin API. Paths as in @anthropic-ai/sdk 1.8, and what older clients call. */
-export const endpoints: readonly EndpointRow[] = [
+export const MESSAGES_ENDPOINTS: readonly EndpointRow[] = [
   // Inference. `fallbacks[]` and tools may name further models.
   metered('POST', '/v1/messages', 'messages', { model: 'json', modes: ['chat'] }),
   stored('GET', '/v1/messages/batches'),

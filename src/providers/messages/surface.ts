@@ -3,7 +3,7 @@ import type { RequestFacts } from '../../metering/request-facts.ts'
 import { BatchReader } from '../reading.ts'
 import { isGiven } from '../request-members.ts'
 import type { SurfaceSpec } from '../surface.ts'
-import { endpoints } from './endpoints.ts'
+import { MESSAGES_ENDPOINTS } from './endpoints.ts'
 import { MessagesReader } from './reader.ts'
 
 const ERROR_TYPES: Readonly<Record<number, string>> = {
@@ -19,7 +19,7 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
 
 export const messages: SurfaceSpec = {
   name: 'messages',
-  endpoints,
+  endpoints: MESSAGES_ENDPOINTS,
   // Anthropic's API requires `anthropic-version`, which OpenAI's SDKs never send. `Authorization: Bearer` proves
   // nothing, because Anthropic's SDKs send it since 1.0. Hand-written clients without the version are recognised by
   // `x-api-key`.

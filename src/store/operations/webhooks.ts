@@ -10,7 +10,7 @@ import type {
   DeliveryQuery,
   DeliveryRecord,
   NewWebhook,
-  Queued,
+  QueuedDelivery,
   WebhookChanges,
   WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
@@ -182,7 +182,7 @@ function* queue(
   accountId: string,
   webhookId: string,
   enqueue: (webhook: WebhookRecord) => Operation<Sql>,
-): Operation<Queued> {
+): Operation<QueuedDelivery> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
   if (!webhook.enabled) return { kind: 'disabled' }

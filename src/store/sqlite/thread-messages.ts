@@ -1,6 +1,13 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
-import type { Admission, CallClosing, CallOpening, CallOwner, Hold, Settled } from '../../ledger/call.ts'
+import type {
+  Admission,
+  CallClosing,
+  CallOpening,
+  CallOwner,
+  Reservation,
+  Settled,
+} from '../../ledger/call.ts'
 import { CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { CallCommand } from '../operations/apply-batch.ts'
 import type { BRIEF, REFUSED } from '../store.ts'
@@ -113,7 +120,7 @@ const BLANK_OPENING = blank(OPENING_PLAIN) as CallOpening
 
 function openingList(opening: CallOpening): List {
   const { digest, hold, models } = opening
-  const { nanos, listNanos, neededNanos } = hold as Partial<Extract<Hold, { kind: 'bound' }>>
+  const { nanos, listNanos, neededNanos } = hold as Partial<Extract<Reservation, { kind: 'bound' }>>
   const list: List = ['a', bytesText(digest), hold.kind, amountText(nanos), amountText(listNanos)]
   list.push(amountText(neededNanos), String(opening.unboundedNanos))
   list.push(models.names, models.unknown, models.batchFile)
@@ -134,7 +141,7 @@ function openingOf(list: List): CallOpening {
   const opening: CallOpening = {
     ...BLANK_OPENING,
     digest: Buffer.from(digest, 'latin1'),
-    hold: hold as Hold,
+    hold: hold as Reservation,
     models: { names, unknown, batchFile },
     unboundedNanos: BigInt(unboundedNanos),
   }

@@ -1,6 +1,6 @@
 import type { NamedModels } from '../../../src/kernel/model-names.ts'
 import { type KeyLimits, NO_LIMITS } from '../../../src/keys/key-store.ts'
-import type { CallOpening, Hold, Unratable } from '../../../src/ledger/call.ts'
+import type { CallOpening, Reservation, Unratable } from '../../../src/ledger/call.ts'
 import type { Random } from '../../support/random.ts'
 import {
   accountOf,
@@ -110,10 +110,10 @@ export function chooseOpening(
   }
 }
 
-function chooseHold(random: Random, world: World, key: KeyModel | null, atMs: number): Hold {
-  const bound = (nanos: bigint): Hold => ({ kind: 'bound', nanos, listNanos: (nanos * 5n) / 4n + 1n })
+function chooseHold(random: Random, world: World, key: KeyModel | null, atMs: number): Reservation {
+  const bound = (nanos: bigint): Reservation => ({ kind: 'bound', nanos, listNanos: (nanos * 5n) / 4n + 1n })
   const left = key === null ? [] : leftOf(world, key, atMs).map(({ unheldNanos }) => unheldNanos)
-  return random.weighted<() => Hold>([
+  return random.weighted<() => Reservation>([
     [4, () => ({ kind: 'none' })],
     [3, () => ({ kind: 'unbounded' })],
     [2, () => bound(0n)],
