@@ -138,7 +138,11 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     signIn?.start()
   }
   const modelProbe = createModelProbe({
-    ...{ store, clock, log, counts, priceSource },
+    store,
+    clock,
+    log,
+    counts,
+    priceSource,
     // The simulator lists what it answers, which says nothing about names.
     config: surroundings.simulator === true ? { ...config, messages: null, chat: null } : config,
   })
