@@ -84,14 +84,14 @@ export class Client {
       if (!isObject<T>(value, object)) throw this.#unexpectedAnswer(response.status)
       return { value, headers: response.headers, text }
     } catch (error) {
-      throw this.#explainFailure(error, content.idempotencyKey)
+      throw explainFailure(this.url, error, content.idempotencyKey)
     }
   }
 
   /** A request whose answer has no body. */
   async remove(path: string): Promise<void> {
     await this.#send('DELETE', path, {}, AbortSignal.timeout(TIMEOUT_MS)).catch((error: unknown) => {
-      throw this.#explainFailure(error)
+      throw explainFailure(this.url, error)
     })
   }
 
@@ -100,7 +100,7 @@ export class Client {
       const response = await this.#send('GET', path, { query }, null)
       yield* response.body ?? []
     } catch (error) {
-      throw this.#explainFailure(error)
+      throw explainFailure(this.url, error)
     }
   }
 
@@ -152,29 +152,30 @@ export class Client {
       `${this.url} answered ${status}, but not like a Tollgate gateway of this version. Check --url and TOLLGATE_URL.`,
     )
   }
+}
 
-  #explainFailure(error: unknown, idempotencyKey?: string): unknown {
-    if (!(error instanceof Error) || error instanceof Failure || error instanceof UsageError) return error
-    const { cause } = error
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-    const reason = cause instanceof Error ? cause.message || code : error.message
-    if (NOT_TRUSTED.test(code))
-      return new Failure(
-        `${this.url} has a certificate that is not trusted here: ${reason}. In --url, use a host name that the certificate covers. ` +
-          'If it is self-signed or from a private CA, set NODE_EXTRA_CA_CERTS to its PEM file.',
-      )
-    if (NOT_CONNECTED.test(code))
-      return new Failure(
-        `${this.url} cannot be reached: ${reason}. Start the gateway, or name its URL with --url or TOLLGATE_URL.`,
-      )
-    // fetch blocks the ports of other protocols, such as 25 for mail.
-    if (reason === 'bad port')
-      return new Failure(
-        `Node.js does not connect to the port of ${this.url}. Serve on another port (TOLLGATE_PORT) and name it in --url.`,
-      )
-    const again = idempotencyKey === undefined ? 'Try again.' : repeatAdvice(idempotencyKey)
-    return new Failure(`The connection to ${this.url} broke: ${reason}. ${again}`)
-  }
+/** Says why a request got no answer, and what to do. */
+export function explainFailure(url: string, error: unknown, idempotencyKey?: string): unknown {
+  if (!(error instanceof Error) || error instanceof Failure || error instanceof UsageError) return error
+  const { cause } = error
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  const reason = cause instanceof Error ? cause.message || code : error.message
+  if (NOT_TRUSTED.test(code))
+    return new Failure(
+      `${url} has a certificate that is not trusted here: ${reason}. In --url, use a host name that the certificate covers. ` +
+        'If it is self-signed or from a private CA, set NODE_EXTRA_CA_CERTS to its PEM file.',
+    )
+  if (NOT_CONNECTED.test(code))
+    return new Failure(
+      `${url} cannot be reached: ${reason}. Start the gateway, or name its URL with --url or TOLLGATE_URL.`,
+    )
+  // fetch blocks the ports of other protocols, such as 25 for mail.
+  if (reason === 'bad port')
+    return new Failure(
+      `Node.js does not connect to the port of ${url}. Serve on another port (TOLLGATE_PORT) and name it in --url.`,
+    )
+  const again = idempotencyKey === undefined ? 'Try again.' : repeatAdvice(idempotencyKey)
+  return new Failure(`The connection to ${url} broke: ${reason}. ${again}`)
 }
 
 type StatedError = Partial<z.infer<typeof errorSchema>['error']>
@@ -209,14 +210,19 @@ export interface CommandOptions {
 }
 
 /** Requests of this client act in the account of its key, or in `default` for an operator. */
-export function openClient({ url, adminKeyFile }: CommandOptions): Client {
+export function openClient(options: CommandOptions): Client {
+  return new Client(gatewayUrl(options), readAdminKey(options.adminKeyFile, process.env))
+}
+
+/** The URL of the gateway that a command calls, without a final slash. */
+export function gatewayUrl({ url }: CommandOptions): string {
   const environment = process.env
   const given = url ?? (environment['TOLLGATE_URL'] || undefined)
   const option = url === undefined ? 'TOLLGATE_URL' : '--url'
   const base = given === undefined ? defaultUrl(environment) : readUrl(given, option)
   const certificate = environment['TOLLGATE_TLS_CERT']
   if (base.protocol === 'https:' && certificate) trustCertificate(certificate)
-  return new Client(base.href.replace(/\/$/, ''), readAdminKey(adminKeyFile, environment))
+  return base.href.replace(/\/$/, '')
 }
 
 function defaultUrl(environment: Environment): URL {

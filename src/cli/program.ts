@@ -11,6 +11,7 @@ const BACKUP = 'copy database, pepper and configuration, also while the gateway 
 const EXPORT = 'write all tables to a file; the gateway must be stopped (local)'
 
 const database = () => import('./database-commands.ts')
+const signIn = () => import('./login.ts')
 
 /** A module that has several commands switches on the name. */
 type Load = () => Promise<{ register(command: Command): void }>
@@ -24,6 +25,9 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: Load])[
   ['credits', CREDITS, () => import('./credits.ts')],
   ['accounts', ACCOUNTS, () => import('./accounts.ts')],
   ['people', 'people who sign in: limits, blocking, what new people get', () => import('./people.ts')],
+  ['login', 'sign this terminal in as a person', signIn],
+  ['token', 'print a token for agents and scripts, valid for at least five minutes', signIn],
+  ['logout', 'sign this terminal out', signIn],
   ['balance', 'the prepaid credit of the account', () => import('./credits.ts')],
   ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
   ['prices', 'the prices in effect; check a price overlay', () => import('./prices.ts')],

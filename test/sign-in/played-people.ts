@@ -6,7 +6,7 @@ import { DASHBOARD_URL, type PersonBrowser } from './person-browser.ts'
 import type { Part, PlayedProvider } from './played-provider.ts'
 
 /** The settings of a gateway whose people sign in at this provider. */
-export const settingsOf = (provider: PlayedProvider): SignInConfig => ({
+export const settingsOf = (provider: Pick<PlayedProvider, 'issuer'>): SignInConfig => ({
   issuer: provider.issuer,
   clientId: 'tollgate',
   clientSecret: new Secret('of the client'),

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { signInPerson } from '../support/sign-in-person.ts'
+import { closeAfter, test } from '../support/suite.ts'
+import { startCommandGateway } from './command-gateway.ts'
+
+const commands = await startCommandGateway()
+closeAfter(commands)
+
+test('people are listed, shown, limited, blocked and moved, and what new people get is set', async () => {
+  const { done, gateway } = commands
+  const { id } = await signInPerson(gateway, 'ada')
+  const { id: account } = await gateway.manage('POST', '/gateway/v1/accounts', { name: 'Search' })
+  /** Arguments, with ID in place of the id, and the output. */
+  const table: readonly (readonly [readonly string[], RegExp])[] = [
+    [['list'], new RegExp(`^id +status .*\\n${id} +active +member .* ada@example\\.com +default\\n$`)],
+    [['list', '--search', 'bob'], /^$/],
+    [['show', 'ID'], /\nemail +ada@example\.com\n(.*\n)*role +member\nstatus +active\n/],
+    [['update', 'ID', '--monthly-budget', '7.5', '--rpm', '60'], /\nmonthly_budget_usd +7\.5\n/],
+    [['update', 'ID', '--monthly-budget', 'none'], /^(?!.*monthly_budget_usd)/s],
+    [['block', 'ID'], /\nstatus +blocked\n/],
+    [['list', '--status', 'blocked', '--json'], new RegExp(`"id":"${id}"`)],
+    [['unblock', 'ID'], /\nstatus +active\n/],
+    [['move', 'ID', '--to', String(account)], new RegExp(`\\naccount_id +${account}\\n`)],
+    [
+      ['set-defaults', '--keys-max', '3', '--monthly-budget', '50'],
+      /(^|\n)keys_max +3\n(.*\n)*monthly_budget_usd +50\n/,
+    ],
+    [['defaults', '--json'], /^\{"object":"members","keys_max":3,"key_days_max":90,"monthly_budget_usd":50,/],
+  ]
+  for (const [args, expected] of table)
+    assert.match(
+      await done('people', ...args.map((arg) => (arg === 'ID' ? id : arg))),
+      expected,
+      args.join(' '),
+    )
+})
+
+test('errors use the terms of the command line', async () => {
+  const unknown = 'per_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
+  const table: readonly (readonly [readonly string[], number, RegExp])[] = [
+    [['update', unknown], 2, /There is nothing to change/],
+    [['set-defaults', '--key-days-max', '500'], 2, /--key-days-max must be a whole number from 1 to 400/],
+    [['show', unknown], 1, /There is no person with this id/],
+    [['move', unknown], 2, /--to <account>/],
+  ]
+  for (const [args, code, message] of table) {
+    const run = await commands.run('people', ...args)
+    assert.equal(run.code, code, args.join(' '))
+    assert.match(run.stderr, message)
+  }
+})
