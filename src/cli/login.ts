@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { systemClock } from '../kernel/clock.ts'
 import { VERSION } from '../kernel/runtime.ts'
-import { explainFailure, gatewayUrl, type Options } from './client.ts'
+import { type CommandOptions, explainFailure, gatewayUrl } from './client.ts'
 import { Failure } from './command.ts'
 import { readCredential, type StoredCredential, storeCredential } from './credentials.ts'
 import { print, shownText } from './terminal.ts'
@@ -33,12 +33,12 @@ export function register(command: Command): void {
   command
     .option('--url <url>', 'URL of the gateway')
     .option('--json', 'print JSON')
-    .action(async () => await RUN[command.name()]?.(command.opts<Options>()))
+    .action(async () => await RUN[command.name()]?.(command.opts<CommandOptions>()))
 }
 
-const RUN: Readonly<Record<string, (options: Options) => Promise<void>>> = { login, token, logout }
+const RUN: Readonly<Record<string, (options: CommandOptions) => Promise<void>>> = { login, token, logout }
 
-async function login(options: Options): Promise<void> {
+async function login(options: CommandOptions): Promise<void> {
   const url = gatewayUrl(options)
   const codes = await post(url, 'device_authorization', {}, codesSchema)
   if ('error' in codes) throw new Failure(codes.error_description)
@@ -72,7 +72,7 @@ function credentialOf({
   return email === undefined ? credential : { ...credential, email }
 }
 
-async function token(options: Options): Promise<void> {
+async function token(options: CommandOptions): Promise<void> {
   const url = gatewayUrl(options)
   const stored = readCredential(url)
   if (stored === null) throw new Failure(`This terminal is not signed in at ${url}. ${SIGN_IN}`)
@@ -99,7 +99,7 @@ async function refresh(url: string, stored: StoredCredential): Promise<StoredCre
   return credential
 }
 
-async function logout(options: Options): Promise<void> {
+async function logout(options: CommandOptions): Promise<void> {
   const url = gatewayUrl(options)
   const stored = readCredential(url)
   if (stored !== null) {
@@ -115,7 +115,12 @@ async function logout(options: Options): Promise<void> {
   )
 }
 
-async function report({ json }: Options, object: string, url: string, sentence: string): Promise<void> {
+async function report(
+  { json }: CommandOptions,
+  object: string,
+  url: string,
+  sentence: string,
+): Promise<void> {
   await print(json === true ? `${JSON.stringify({ object, url })}\n` : `${sentence}\n`)
 }
 
