@@ -84,7 +84,6 @@ async function claude(headers: Headers): Promise<() => Promise<Finished>> {
   return () => finish(launch('-p', 'Say hello', '--model', MODEL.claude))
 }
 
-
 type Headers = Readonly<Record<string, string>>
 
 /** Accepts what Claude Code asks on its standard output, and approves its code as the person would. */
