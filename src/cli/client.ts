@@ -84,14 +84,14 @@ export class Client {
       if (!isObject<T>(value, object)) throw this.#unexpectedAnswer(response.status)
       return { value, headers: response.headers, text }
     } catch (error) {
-      throw explainFailure(this.url, error, content.idempotencyKey)
+      throw explainBroken(this.url, error, content.idempotencyKey)
     }
   }
 
   /** A request whose answer has no body. */
   async remove(path: string): Promise<void> {
     await this.#send('DELETE', path, {}, AbortSignal.timeout(TIMEOUT_MS)).catch((error: unknown) => {
-      throw explainFailure(this.url, error)
+      throw explainBroken(this.url, error)
     })
   }
 
@@ -100,7 +100,7 @@ export class Client {
       const response = await this.#send('GET', path, { query }, null)
       yield* response.body ?? []
     } catch (error) {
-      throw explainFailure(this.url, error)
+      throw explainBroken(this.url, error)
     }
   }
 
@@ -155,7 +155,7 @@ export class Client {
 }
 
 /** Says why a request got no answer, and what to do. */
-export function explainFailure(url: string, error: unknown, idempotencyKey?: string): unknown {
+export function explainBroken(url: string, error: unknown, idempotencyKey?: string): unknown {
   if (!(error instanceof Error) || error instanceof Failure || error instanceof UsageError) return error
   const { cause } = error
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''

@@ -16,7 +16,8 @@ export type StoredCredential = z.infer<typeof credentialSchema>
 const fileSchema = z.record(z.string(), credentialSchema)
 
 function credentialsFile(): string {
-  const configured = process.env['XDG_CONFIG_HOME'] || join(process.env['HOME'] || homedir(), '.config')
+  const environment = process.env
+  const configured = environment['XDG_CONFIG_HOME'] || join(environment['HOME'] || homedir(), '.config')
   return join(configured, 'tollgate', 'credentials.json')
 }
 

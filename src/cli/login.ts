@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { systemClock } from '../kernel/clock.ts'
 import { VERSION } from '../kernel/runtime.ts'
-import { type CommandOptions, explainFailure, gatewayUrl } from './client.ts'
+import { type CommandOptions, explainBroken, gatewayUrl } from './client.ts'
 import { Failure } from './command.ts'
 import { readCredential, type StoredCredential, storeCredential } from './credentials.ts'
 import { print, shownText } from './terminal.ts'
@@ -124,7 +124,7 @@ async function report(
   await print(json === true ? `${JSON.stringify({ object, url })}\n` : `${sentence}\n`)
 }
 
-type Refused = z.infer<typeof refusalSchema>
+type OAuthRefusal = z.infer<typeof refusalSchema>
 
 /** Sends a form to an OAuth endpoint of the gateway. */
 async function post<T>(
@@ -132,7 +132,7 @@ async function post<T>(
   endpoint: string,
   form: Readonly<Record<string, string>>,
   schema: z.ZodType<T>,
-): Promise<T | Refused> {
+): Promise<T | OAuthRefusal> {
   try {
     const response = await fetch(`${url}/gateway/oauth/${endpoint}`, {
       method: 'POST',
@@ -143,13 +143,13 @@ async function post<T>(
     })
     const answer: unknown = await response.json().catch(() => null)
     const parsed = (response.ok ? schema : refusalSchema).safeParse(answer)
-    if (parsed.success) return parsed.data as T | Refused
+    if (parsed.success) return parsed.data as T | OAuthRefusal
     throw new Failure(
       response.status === 401
         ? `People do not sign in at ${url}: its operator can turn that on with sign_in. Until then, use a key.`
         : `${url} answered ${response.status}, but not like a Tollgate gateway of this version. Check --url and TOLLGATE_URL.`,
     )
   } catch (error) {
-    throw explainFailure(url, error)
+    throw explainBroken(url, error)
   }
 }
