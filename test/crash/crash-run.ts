@@ -9,9 +9,10 @@ import { Agent, request } from 'undici'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
 import { assertCrossings, budgetEvents } from '../support/budget-events.ts'
+import { type GatedUpstream, startGatedUpstream } from '../support/gated-upstream.ts'
 import { openDatabaseReader, type Rows } from '../support/read-database.ts'
 import { createTestDatabase, databaseVariable, type OwnDatabase } from '../support/test-store.ts'
-import { CALL_NANOS, CountingUpstream } from './counting-upstream.ts'
+import { NANOS_PER_TOKEN } from '../support/upstream-answer.ts'
 
 const program = fileURLToPath(new URL('./doomed-gateway.ts', import.meta.url))
 
@@ -38,9 +39,12 @@ interface Used {
   readonly costNanos: bigint
 }
 
+const TOKENS = 200
+const CALL_NANOS = NANOS_PER_TOKEN * BigInt(TOKENS)
+
 export class CrashRun {
   readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
-  readonly #upstream: CountingUpstream
+  readonly #upstream: GatedUpstream
   readonly #place: OwnDatabase
   readonly #answered: string[] = []
   /** The sum of the costs in headers and trailers. */
@@ -50,13 +54,14 @@ export class CrashRun {
   #keyId = ''
   #calls = 0
 
-  private constructor(upstream: CountingUpstream, place: OwnDatabase) {
+  private constructor(upstream: GatedUpstream, place: OwnDatabase) {
     this.#upstream = upstream
     this.#place = place
   }
 
   static async start(): Promise<CrashRun> {
-    return new CrashRun(await CountingUpstream.start(), await createTestDatabase())
+    const upstream = await startGatedUpstream({ header: 'user-agent', gates: /^gate/ })
+    return new CrashRun(upstream, await createTestDatabase())
   }
 
   /** A run that dies at the given point, with calls in flight. */
@@ -92,7 +97,7 @@ export class CrashRun {
       assert.equal(calls.filter((call) => call['state'] === 'in_flight').length, 0)
 
       const byName = Map.groupBy(calls, (call) => String(call['user_agent']))
-      for (const name of this.#upstream.received) {
+      for (const name of this.#upstream.names) {
         assert.equal(byName.get(name)?.length, 1, `${name} reached upstream and has one record`)
       }
       for (const name of this.#answered) {
@@ -137,11 +142,11 @@ export class CrashRun {
   }
 
   get summary(): string {
-    return `${this.#calls} calls sent, ${this.#upstream.received.length} reached upstream, ${this.#answered.length} answered`
+    return `${this.#calls} calls sent, ${this.#upstream.names.length} reached upstream, ${this.#answered.length} answered`
   }
 
   async close(): Promise<void> {
-    this.#upstream.close()
+    await this.#upstream.close()
     await this.#place.remove()
     rmSync(this.#folder, { recursive: true, force: true })
   }
@@ -240,7 +245,7 @@ export class CrashRun {
           const reply = await request(`${life.url}/v1/messages`, {
             dispatcher,
             method: 'POST',
-            headers: { 'x-api-key': this.#key, 'user-agent': name },
+            headers: { 'x-api-key': this.#key, 'user-agent': name, 'x-tokens': String(TOKENS) },
             body,
           })
           await reply.body.text()

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { openStoreBeside } from '../support/open-store-beside.ts'
-import { revokeAdminKeys } from '../support/revoke-admin-keys.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { movableClock } from './movable-clock.ts'
@@ -193,28 +191,4 @@ test('wrong keys, API keys and revoked admin keys cannot open a session', async 
   // Only the key in the body signs in, not a key in the header.
   const lines = { authorization: `Bearer ${gateway.adminKey}` }
   assert.equal(await statusWith(lines, 'POST', path, { admin_key: 'nonsense' }), 401)
-})
-
-test('a session expires after twelve hours', async () => {
-  const { cookie } = await openSession()
-  clock.advance(HOURS_12_MS - 60_000)
-  assert.equal(await statusWith({ cookie }), 200)
-  clock.advance(60_000)
-  const { status, json } = await send('GET', '/v1/keys', { cookie })
-  assert.equal(status, 401)
-  assert.match(JSON.stringify(json), /The session has ended/)
-})
-
-test('a session ends at its next request after another process revoked its admin key', async () => {
-  const { cookie } = await openSession()
-  const store = await openStoreBeside(gateway)
-  try {
-    assert.equal(await statusWith({ cookie }), 200)
-    await revokeAdminKeys(store, clock.nowMs())
-    assert.equal(await statusWith({ cookie }), 401)
-    assert.equal(await statusWith({ cookie, ...ours }, 'DELETE', '/gateway/v1/session'), 401)
-    assert.equal((await signIn(gateway.adminKey)).status, 401)
-  } finally {
-    await store.close()
-  }
 })

@@ -102,15 +102,3 @@ test('an update changes only its fields, checks a new url, and clears disabled_r
   )
   await remove(webhook)
 })
-
-test('a pending delivery can be retried at once, and a disabled webhook gets no tests or redeliveries', async () => {
-  const webhook = await create({ url: 'https://not-yet.example/' })
-  const { body } = await ask('POST', `${webhook.path}/test`)
-  const redelivery = `${webhook.path}/deliveries/${body['id']}/redeliver`
-  const again = await ask('POST', redelivery)
-  assert.deepEqual([again.status, again.body['id']], [202, body['id']])
-  await ask('PATCH', webhook.path, { json: { enabled: false } })
-  for (const path of [`${webhook.path}/test`, redelivery])
-    assertRefused(await ask('POST', path), 409, { code: 'conflict', message: /disabled/ })
-  await remove(webhook)
-})

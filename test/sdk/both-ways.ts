@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
+import { after, before, test } from '../support/suite.ts'
 import { words } from '../support/words.ts'
 
 export interface Way {
@@ -135,3 +137,81 @@ export const errorClasses = {
   503: 'InternalServerError',
   529: 'InternalServerError',
 } as const
+
+/** The two routes of the tests of a file. */
+export function bothWaysOfTests(): () => BothWays {
+  let ways: BothWays
+  before(async () => {
+    ways = await startBothWays()
+  })
+  after(() => ways.close())
+  return () => ways
+}
+
+interface FailingCalls {
+  readonly ways: () => BothWays
+  readonly whole: object
+  readonly streamed: object
+  call(way: Way, behaviour: string, body: object): PromiseLike<unknown>
+  callWithWrongKey(gatewayUrl: string, body: object): PromiseLike<unknown>
+  readonly errorClasses: Readonly<Record<string, string>>
+  readonly AuthenticationError: new (...args: never[]) => Error
+  /** The member of an error that has upstream's request id. */
+  readonly requestIdField: string
+  /** The type of the third event of a stream that fails, and how much precedes that and a cut after six events. */
+  readonly midStream: { readonly type: string; readonly beforeError: number; readonly beforeCut: number }
+  readonly wrongKey: Readonly<Record<string, unknown>>
+}
+
+export function testFailures(sdk: FailingCalls): void {
+  const { ways, whole, streamed, call, requestIdField, midStream } = sdk
+
+  for (const [status, errorClass] of Object.entries(sdk.errorClasses)) {
+    test(`an upstream ${status} throws ${errorClass} with the same fields and headers`, async () => {
+      for (const body of [whole, streamed]) {
+        const failure = await ways().compare((way) => failureOf(() => call(way, `status=${status}`, body)))
+        assert.equal(failure.class, errorClass)
+        assert.equal(failure.fields['status'], Number(status))
+        assert.match(String(failure.fields[requestIdField]), /^req_/)
+      }
+    })
+  }
+
+  test('an error mid-stream is thrown after the same events', async () => {
+    const { seen, failure } = await ways().compare((way) =>
+      watchUntilFailure(() => call(way, 'error-event=3', streamed)),
+    )
+    assert.equal(seen.length, midStream.beforeError)
+    assert.equal(failure.fields['type'], midStream.type)
+  })
+
+  test('a broken stream throws, and never ends normally', async () => {
+    const { seen } = await ways().compare((way) =>
+      watchUntilFailure(() => call(way, 'cut=event:6', streamed)),
+    )
+    assert.equal(seen.length, midStream.beforeCut)
+  })
+
+  test('a stream that the client leaves is cancelled upstream', async () => {
+    const seen = await ways().compare(async (way) => {
+      const { aborted } = way.simulator
+      const first: unknown[] = []
+      for await (const event of asStream(await call(way, 'drip=20;tokens=2000', streamed))) {
+        if (first.push(event) === 4) break
+      }
+      await untilCounted(way.simulator, (counts) => counts.aborted > aborted)
+      return first
+    })
+    assert.equal(seen.length, 4)
+  })
+
+  test("a wrong key throws the SDK's AuthenticationError", async () => {
+    for (const body of [whole, streamed]) {
+      const call = async () => await sdk.callWithWrongKey(ways().gatewayUrl, body)
+      await assert.rejects(call, sdk.AuthenticationError)
+      const { fields } = await failureOf(call)
+      assert.partialDeepStrictEqual(fields, { status: 401, ...sdk.wrongKey })
+      assert.equal(typeof fields[requestIdField], 'string')
+    }
+  })
+}

@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
 import { dig, digList, digNumber, digText } from '../simulator/dig.ts'
 import { wav } from '../support/audio-bytes.ts'
-import { untilCounted } from '../support/simulator-counts.ts'
-import { after, before, test } from '../support/suite.ts'
+import { test } from '../support/suite.ts'
 import {
   asStream,
-  type BothWays,
+  bothWaysOfTests,
   collect,
   errorClasses,
   failureOf,
-  startBothWays,
+  testFailures,
   type Way,
-  watchUntilFailure,
 } from './both-ways.ts'
 
 type Reply = PromiseLike<unknown> & {
@@ -47,11 +45,7 @@ const streamed = { ...request, stream: true }
 const response = { model: 'gpt-6.1-sol', input: 'Tell me about tollgates.' }
 
 export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>): void {
-  let ways: BothWays
-  before(async () => {
-    ways = await startBothWays()
-  })
-  after(() => ways.close())
+  const ways = bothWaysOfTests()
 
   const clientOf = (way: Way, behaviour?: string): Client =>
     sdk.createClient({
@@ -61,20 +55,20 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
       defaultHeaders: behaviour === undefined ? {} : { 'x-simulator': behaviour },
     })
   const chat = (body: object, behaviour?: string) =>
-    ways.compare(async (way) => clientOf(way, behaviour).chat.completions.create(body))
+    ways().compare(async (way) => clientOf(way, behaviour).chat.completions.create(body))
   const chunks = (body: object, behaviour?: string) =>
-    ways.compare(async (way) =>
+    ways().compare(async (way) =>
       collect(asStream(await clientOf(way, behaviour).chat.completions.create(body))),
     )
-  const respond = (body: object) => ways.compare(async (way) => clientOf(way).responses.create(body))
+  const respond = (body: object) => ways().compare(async (way) => clientOf(way).responses.create(body))
   const responseEvents = (body: object, behaviour?: string) =>
-    ways.compare(async (way) => collect(asStream(await clientOf(way, behaviour).responses.create(body))))
+    ways().compare(async (way) => collect(asStream(await clientOf(way, behaviour).responses.create(body))))
 
   test('a completion is the same object, with the same request id', async () => {
     const completion = await chat({ ...request, n: 2 })
     assert.equal(digList(completion, 'choices').length, 2)
     assert.ok(digNumber(completion, 'usage.completion_tokens') > 10)
-    const id = await ways.compare(async (way) =>
+    const id = await ways().compare(async (way) =>
       dig(await clientOf(way).chat.completions.create(request), '_request_id'),
     )
     assert.match(String(id), /^req_/)
@@ -100,9 +94,9 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.equal(dig(created, 'status'), 'completed')
     assert.ok(digText(created, 'output_text').length > 10)
     const id = digText(created, 'id')
-    const found = await ways.compare(async (way) => clientOf(way).responses.retrieve(id))
+    const found = await ways().compare(async (way) => clientOf(way).responses.retrieve(id))
     assert.deepEqual(dig(found, 'output'), dig(created, 'output'))
-    const gone = await ways.compare(async (way) => {
+    const gone = await ways().compare(async (way) => {
       await sdk.deleteResponse(clientOf(way), id)
       return await failureOf(() => clientOf(way).responses.retrieve(id))
     })
@@ -118,15 +112,15 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
   })
 
   test('models are the same list, page by page and one by one', async () => {
-    const models = await ways.compare((way) => collect(clientOf(way).models.list()))
+    const models = await ways().compare((way) => collect(clientOf(way).models.list()))
     assert.ok(models.length > 20)
-    const one = await ways.compare(async (way) => clientOf(way).models.retrieve('gpt-6-luna'))
+    const one = await ways().compare(async (way) => clientOf(way).models.retrieve('gpt-6-luna'))
     assert.equal(dig(one, 'id'), 'gpt-6-luna')
   })
 
   test('a form of this SDK is read: a transcription is billed at its model', async () => {
     let costUsd: unknown
-    const transcript = await ways.compare(async (way) => {
+    const transcript = await ways().compare(async (way) => {
       const file = await sdk.toFile(wav(3_000), 'a.wav')
       const call = clientOf(way).audio.transcriptions.create({ file, model: 'whisper-1' })
       const { data, response } = await call.withResponse()
@@ -137,57 +131,15 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.equal(costUsd, '0.0003')
   })
 
-  for (const [status, errorClass] of Object.entries(errorClasses)) {
-    test(`an upstream ${status} throws ${errorClass} with the same fields and headers`, async () => {
-      for (const body of [request, streamed]) {
-        const failure = await ways.compare((way) =>
-          failureOf(() => clientOf(way, `status=${status}`).chat.completions.create(body)),
-        )
-        assert.equal(failure.class, errorClass)
-        assert.equal(failure.fields['status'], Number(status))
-        assert.match(String(failure.fields[sdk.requestIdField]), /^req_/)
-      }
-    })
-  }
-
-  test('an error mid-stream is thrown after the same chunks', async () => {
-    const { seen, failure } = await ways.compare((way) =>
-      watchUntilFailure(() => clientOf(way, 'error-event=3').chat.completions.create(streamed)),
-    )
-    assert.equal(seen.length, 4)
-    assert.equal(failure.fields['type'], 'server_error')
-  })
-
-  test('a broken stream throws, and never ends normally', async () => {
-    const { seen } = await ways.compare((way) =>
-      watchUntilFailure(() => clientOf(way, 'cut=event:6').chat.completions.create(streamed)),
-    )
-    assert.equal(seen.length, 6)
-  })
-
-  test('a stream that the client leaves is cancelled upstream', async () => {
-    const seen = await ways.compare(async (way) => {
-      const { aborted } = way.simulator
-      const client = clientOf(way, 'drip=20;tokens=2000')
-      const first: unknown[] = []
-      for await (const chunk of asStream(await client.chat.completions.create(streamed))) {
-        if (first.push(chunk) === 4) break
-      }
-      await untilCounted(way.simulator, (counts) => counts.aborted > aborted)
-      return first
-    })
-    assert.equal(seen.length, 4)
-  })
-
-  test("a wrong key throws the SDK's AuthenticationError", async () => {
-    const baseURL = `${ways.gatewayUrl}/v1`
-    const client = sdk.createClient({ baseURL, apiKey: 'sk-wrong', maxRetries: 0, defaultHeaders: {} })
-    for (const body of [request, streamed]) {
-      await assert.rejects(async () => await client.chat.completions.create(body), sdk.AuthenticationError)
-      const { fields } = await failureOf(() => client.chat.completions.create(body))
-      assert.equal(fields['status'], 401)
-      assert.equal(fields['code'], 'invalid_api_key')
-      assert.equal(typeof fields[sdk.requestIdField], 'string')
-    }
+  testFailures({
+    ...{ ways, whole: request, streamed, requestIdField: sdk.requestIdField, errorClasses },
+    call: async (way, behaviour, body) => await clientOf(way, behaviour).chat.completions.create(body),
+    async callWithWrongKey(url, body) {
+      const options = { baseURL: `${url}/v1`, apiKey: 'sk-wrong', maxRetries: 0, defaultHeaders: {} }
+      return await sdk.createClient(options).chat.completions.create(body)
+    },
+    AuthenticationError: sdk.AuthenticationError,
+    midStream: { type: 'server_error', beforeError: 4, beforeCut: 6 },
+    wrongKey: { code: 'invalid_api_key' },
   })
 }

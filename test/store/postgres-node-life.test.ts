@@ -16,6 +16,13 @@ import { openByCallersClock, openTestDatabase } from './postgres-under-test.ts'
 
 after(stopPostgres)
 
+const openBeating = (url: string, name: string, beatEveryMs: number | null, silentMs: number) =>
+  openPostgresStore(url, {
+    clock: 'database',
+    node: { name, alone: false, beatEveryMs, silentMs },
+    log: createLog('silent'),
+  })
+
 nodesTest(
   'a fenced node admits nothing until it registers again, and its late settlement counts once',
   ['silent', 'other'],
@@ -108,12 +115,7 @@ nodesTest(
 
 test('PostgreSQL, 2 nodes: a sweep that takes long does not delay the heartbeat', async () => {
   const database = await openTestDatabase()
-  const open = (name: string, beatEveryMs: number | null) =>
-    openPostgresStore(database.url, {
-      clock: 'database',
-      node: { name, alone: false, beatEveryMs, silentMs: 100 },
-      log: createLog('silent'),
-    })
+  const open = (name: string, beatEveryMs: number | null) => openBeating(database.url, name, beatEveryMs, 100)
   const dead = await open('dead', null)
   await addKey(dead, 'a')
   await addKey(dead, 'b')
@@ -173,12 +175,7 @@ nodesTest(
 
 test('PostgreSQL, 2 nodes: a silent node is fenced by the other, and a closing node signs off', async () => {
   const database = await openTestDatabase()
-  const open = (name: string, beatEveryMs: number | null) =>
-    openPostgresStore(database.url, {
-      clock: 'database',
-      node: { name, alone: false, beatEveryMs, silentMs: 300 },
-      log: createLog('silent'),
-    })
+  const open = (name: string, beatEveryMs: number | null) => openBeating(database.url, name, beatEveryMs, 300)
   const silent = await open('silent', null)
   const beating = await open('beating', 20)
   await addKey(silent, 'a')

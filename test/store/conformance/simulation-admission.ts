@@ -1,4 +1,4 @@
-import type { Admission, Budget, CallOpening, CallRefusal } from '../../../src/ledger/call.ts'
+import type { Admission, BlockedBy, Budget, CallOpening, CallRefusal } from '../../../src/ledger/call.ts'
 import {
   accountOf,
   addToMonth,
@@ -52,8 +52,8 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
   }
   if (isUnratable) return refused({ reason: unratable.reason })
 
-  const admitted: Admission = {
-    kind: 'admitted',
+  const admitted = {
+    kind: 'admitted' as const,
     keyId: key.id,
     budgetId: budgetIdOf(world, key.id),
     accountId: key.accountId,
@@ -76,35 +76,14 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
 
   const heldHere = opening.countsHolds ? heldNanos : 0n
   const heldThere = opening.countsHolds ? account.heldNanos : 0n
-  if (capNanos !== null && spentNanos + heldHere >= capNanos) {
-    return {
-      kind: 'blocked',
-      by: { limit: 'budget', budget },
-      keyId: key.id,
-      personId: null,
-      budgetId: budgetIdOf(world, key.id),
-      accountId: key.accountId,
-      balanceNanos,
-    }
+  const blocked = (by: BlockedBy): Admission => {
+    const { keyId, budgetId, accountId } = admitted
+    return { kind: 'blocked', by, ...{ keyId, personId: null, budgetId, accountId }, balanceNanos }
   }
-  if (account.creditEnforced && account.chargedNanos + heldThere >= account.creditedNanos) {
-    const held = {
-      keyId: key.id,
-      personId: null,
-      budgetId: budgetIdOf(world, key.id),
-      accountId: key.accountId,
-    }
-    return { kind: 'blocked', by: { limit: 'credit' }, ...held, balanceNanos }
-  }
-  if (account.creditEnforced && opening.countsHolds && isTooShort(world, key, opening)) {
-    const held = {
-      keyId: key.id,
-      personId: null,
-      budgetId: budgetIdOf(world, key.id),
-      accountId: key.accountId,
-    }
-    return { kind: 'blocked', by: { limit: 'credit' }, ...held, balanceNanos }
-  }
+  if (capNanos !== null && spentNanos + heldHere >= capNanos) return blocked({ limit: 'budget', budget })
+  const isHeld = account.chargedNanos + heldThere >= account.creditedNanos
+  const isShort = opening.countsHolds && isTooShort(world, key, opening)
+  if (account.creditEnforced && (isHeld || isShort)) return blocked({ limit: 'credit' })
   return admitted
 }
 
