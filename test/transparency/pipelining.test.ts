@@ -3,58 +3,13 @@ import { Buffer } from 'node:buffer'
 import { assertOwnAnswer, startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
 import { closeAfter, test } from '../support/suite.ts'
-import { surfaceOf, surfaces } from '../support/surfaces.ts'
+import { surfaceOf } from '../support/surfaces.ts'
 import type { Step } from '../support/upstream-script.ts'
-import { chunked, message, sized } from '../support/wire-bytes.ts'
+import { message, sized } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
 const pair = await startPair()
 closeAfter(pair)
-
-for (const surface of surfaces) {
-  const call = (mark: number) => pair.request(surface, { lines: [`x-mark: ${mark}`], body: surface.jsonBody })
-  const markOf = (lines: readonly string[]) => Number(headerValues(lines, 'x-mark')[0])
-
-  test(`${surface.name}: pipelined calls are answered in order even if upstream answers in reverse`, async () => {
-    const count = 6
-    const answered = Array.from({ length: count + 1 }, () => Promise.withResolvers<void>())
-    answered[count]?.resolve()
-    pair.upstream.answer((request) => {
-      const mark = markOf(request.headerLines)
-      request.whenAnswered.then(() => answered[mark]?.resolve())
-      const bytes =
-        mark % 2 === 0
-          ? sized('HTTP/1.1 200 OK', [`x-mark: ${mark}`], `reply ${mark}`)
-          : chunked('HTTP/1.1 200 OK', [`x-mark: ${mark}`], [`reply ${mark}`])
-      // The turns allow a gateway to make the calls one by one, which would wait for the gate forever.
-      return [{ pause: Promise.race([answered[mark + 1]?.promise, turns(300)]) }, { send: bytes }]
-    })
-    const client = await connect(pair.gateway)
-    await client.send(Buffer.concat(Array.from({ length: count }, (_, mark) => call(mark))))
-    for (let mark = 0; mark < count; mark++) {
-      const reply = await client.read({ method: 'POST' })
-      assert.equal(reply.body.toString(), `reply ${mark}`)
-      assert.deepEqual(headerValues(reply.headerLines, 'x-mark'), [`${mark}`])
-    }
-    client.leave()
-  })
-
-  test(`${surface.name}: a refusal among pipelined calls keeps its position`, async () => {
-    pair.upstream.answer((request) => [
-      { send: sized('HTTP/1.1 200 OK', [], `reply ${markOf(request.headerLines)}`) },
-    ])
-    const refused = message('GET /v1/models HTTP/1.1', ['Host: h', ...surface.lines('svc_live_nobody')])
-    const client = await connect(pair.gateway)
-    await client.send(Buffer.concat([call(1), refused, call(2), refused, call(3)]))
-    const seen: string[] = []
-    for (let at = 0; at < 5; at++) {
-      const reply = await client.read({ method: 'POST' })
-      seen.push(reply.status === 200 ? reply.body.toString() : `${reply.status}`)
-    }
-    assert.deepEqual(seen, ['reply 1', '401', 'reply 2', '401', 'reply 3'])
-    client.leave()
-  })
-}
 
 /** Answers the second of two pipelined calls first, if the gateway makes both at once. */
 function answerSecondFirst(second: readonly Step[]): void {
