@@ -3,12 +3,10 @@ import { upstreamKeys } from '../http-calls/own-upstreams.ts'
 import { loadLater } from '../kernel/shared-work.ts'
 import type { Management, ServingNode, UpstreamKeys } from '../management/route.ts'
 import type { MetricSources } from '../telemetry/metric-table.ts'
-import { createWebhookDispatcher } from '../webhooks/dispatcher.ts'
+import { WebhookDispatcher } from '../webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules } from '../webhooks/endpoint-address.ts'
 import type { CreatedGateway, Opened } from './create-gateway.ts'
 import type { OpenedSignIn } from './open-sign-in.ts'
-
-type WebhookDispatcher = ReturnType<typeof createWebhookDispatcher>
 
 export async function createManagement(opened: Opened, created: CreatedGateway, signIn: OpenedSignIn | null) {
   const { config, surroundings, installation } = opened
@@ -22,7 +20,7 @@ export async function createManagement(opened: Opened, created: CreatedGateway, 
   }
   await store.setBudgetThresholds(config.budgetThresholdsPercent)
   await store.setBalanceLow(config.balanceLowNanos)
-  const webhooks = createWebhookDispatcher({
+  const webhooks = new WebhookDispatcher({
     store,
     clock,
     rules,

@@ -4,7 +4,7 @@ import { type Certificate, outOfDate, readCertificate } from '../config/read-cer
 import { type Config, ConfigError } from '../config/read-config.ts'
 import { readOverlayText, readPricing } from '../config/read-pricing.ts'
 import { checkNodeSockets } from '../http/node-sockets.ts'
-import { createHttpServer, type HttpServer, type ServerOptions } from '../http/server.ts'
+import { HttpServer, type ServerOptions } from '../http/server.ts'
 import type { CertificatePair } from '../http/tls-handshakes.ts'
 import { openFrontDoor, shapeBroken } from '../http-calls/handle-request.ts'
 import { atMostEvery, systemClock, WARN_INTERVAL_MS } from '../kernel/clock.ts'
@@ -18,6 +18,7 @@ import { startRetention } from '../ledger/retention.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from '../management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from '../management/health.ts'
+import type { WebhookDispatcher } from '../webhooks/dispatcher.ts'
 import { type CreatedGateway, createGateway, type Opened, type Surroundings } from './create-gateway.ts'
 import { createManagement } from './create-management.ts'
 import { openInstallation } from './installation.ts'
@@ -111,7 +112,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
       return shapeBroken(refusal, head, requestId)
     },
   }
-  const server = createHttpServer({
+  const server = new HttpServer({
     ...listening,
     onExchange: openFrontDoor(gateway, async (exchange, target, credential) => {
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
@@ -246,7 +247,7 @@ async function drain(
 async function close(
   { installation, spool, surroundings: { log } }: Opened,
   { traces }: CreatedGateway,
-  webhooks: Awaited<ReturnType<typeof createManagement>>['webhooks'],
+  webhooks: WebhookDispatcher,
 ): Promise<void> {
   await webhooks.stop()
   if (traces !== null) await unlessLate(traces.close(), TRACES_FLUSH_MS)

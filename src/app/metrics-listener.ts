@@ -1,6 +1,6 @@
 import type { Config } from '../config/read-config.ts'
 import { sendWhole } from '../http/exchange.ts'
-import { createHttpServer, type ServerOptions } from '../http/server.ts'
+import { HttpServer, type ServerOptions } from '../http/server.ts'
 import { validateTarget } from '../http/validate-head.ts'
 import { refuse } from '../kernel/errors.ts'
 import { answerHealth } from '../management/health.ts'
@@ -17,7 +17,7 @@ export async function openMetricsListener(
   scrape: () => Promise<{ readonly contentType: string; readonly text: string }>,
 ) {
   if (metricsPort === null) return null
-  const server = createHttpServer({
+  const server = new HttpServer({
     ...options,
     onExchange(exchange) {
       const { method, req } = exchange

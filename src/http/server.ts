@@ -1,4 +1,4 @@
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../kernel/clock.ts'
 import { ERRORS, type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
@@ -13,7 +13,7 @@ import { HEADER_OVERFLOW, type WireError } from './message-reader.ts'
 import { endWithin, writeParts } from './node-sockets.ts'
 import { type OutgoingReply, statusLine } from './outgoing-reply.ts'
 import { serialiseHeaders } from './raw-headers.ts'
-import { type CertificatePair, createTlsHandshakes } from './tls-handshakes.ts'
+import { type CertificatePair, createTlsHandshakes, type TlsHandshakes } from './tls-handshakes.ts'
 
 /** Listen backlog. With Node's 511, 100 of 2,000 streams opened within five seconds on a busy core. */
 const CONNECTIONS_WAITING_MAX = 4_096
@@ -32,8 +32,6 @@ export interface ServerOptions {
   readonly trustedProxies?: TrustedProxies | null
 }
 
-export type HttpServer = ReturnType<typeof createHttpServer>
-
 type Connection = Pick<ClientConnection, 'isIdle' | 'reply' | 'checkTimeouts' | 'destroy'>
 
 const TIME_CHECK_MS = 1_000
@@ -41,43 +39,136 @@ const TIME_CHECK_MS = 1_000
 /** How long a reply to bytes that are not a request may take to be sent. */
 const RAW_REPLY_MS = 1_000
 
-export function createHttpServer(options: ServerOptions) {
-  const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax = null } = options
-  const { trustedProxies = null, certificate = null } = options
-  const tls = certificate === null ? null : createTlsHandshakes(certificate)
+export class HttpServer implements ConnectionOwner {
+  readonly #options: ServerOptions
+  readonly #tls: TlsHandshakes | null
   /** Connections by network. */
-  const counts = new Tally()
-  const connections = new Map<Connection, string | null>()
-  let draining = false
-  let onNoneLeft = (): void => {}
+  readonly #counts = new Tally()
+  readonly #connections = new Map<Connection, string | null>()
+  readonly #server: Server
+  readonly #timeCheck: NodeJS.Timeout
+  isDraining = false
+  #onNoneLeft = (): void => {}
 
-  const owner: ConnectionOwner = {
-    get isDraining() {
-      return draining
-    },
-    monotonicMs: () => options.clock.monotonicMs(),
-    nowMs: () => options.clock.nowMs(),
-    onRequest(request, reply) {
-      options.onExchange(exchangeOf(request, reply))
-    },
-    onBroken(socket, error, head) {
-      const refusal = explainClientError(error)
-      if (refusal === null) socket.destroy()
-      else answerBroken(socket, refusal, head)
-    },
-    onClosed: removeConnection,
+  constructor(options: ServerOptions) {
+    this.#options = options
+    this.#tls = options.certificate == null ? null : createTlsHandshakes(options.certificate)
+    this.#server = createServer({ noDelay: true }, (socket) => this.#accept(socket))
+    this.#timeCheck = setInterval(() => {
+      const nowMs = this.monotonicMs()
+      for (const connection of this.#connections.keys()) connection.checkTimeouts(nowMs)
+    }, TIME_CHECK_MS).unref()
   }
 
-  function removeConnection(connection: Connection): void {
-    const network = connections.get(connection) ?? null
-    if (network !== null) counts.remove(network)
-    connections.delete(connection)
-    if (connections.size === 0) onNoneLeft()
+  monotonicMs(): number {
+    return this.#options.clock.monotonicMs()
+  }
+
+  nowMs(): number {
+    return this.#options.clock.nowMs()
+  }
+
+  onRequest(request: IncomingRequest, reply: OutgoingReply): void {
+    const { nextUlid, names, trustedProxies = null } = this.#options
+    const { method, headers } = request.head
+    const { remoteAddress } = request.source
+    this.#options.onExchange({
+      req: request,
+      res: reply,
+      requestId: `req_${nextUlid()}`,
+      names,
+      startedMs: this.monotonicMs(),
+      method,
+      headers,
+      clientIp: trustedProxies === null ? remoteAddress : trustedProxies.clientOf(remoteAddress, headers),
+    })
+  }
+
+  /** Answers on the bare socket, because there is no parsed request, and closes the connection. */
+  onBroken(socket: Socket, error: WireError, head: string): void {
+    const refusal = explainClientError(error)
+    if (refusal === null) {
+      socket.destroy()
+      return
+    }
+    const { nextUlid, names, shapeBroken } = this.#options
+    const requestId = `req_${nextUlid()}`
+    const reply = shapeBroken(refusal, head, requestId)
+    const lines = [...reply.headers, names.requestId, requestId, 'connection', 'close']
+    const headText = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
+    writeParts(socket, headText, reply.body, '')
+    endWithin(RAW_REPLY_MS, socket)
+  }
+
+  onClosed(connection: Connection): void {
+    const network = this.#connections.get(connection) ?? null
+    if (network !== null) this.#counts.remove(network)
+    this.#connections.delete(connection)
+    if (this.#connections.size === 0) this.#onNoneLeft()
+  }
+
+  /** `reusePort`: other processes may listen on the same address, and the kernel spreads connections over them. */
+  listen(host: string, port: number, reusePort = false): Promise<AddressInfo> {
+    const server = this.#server
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ port, host, reusePort, backlog: CONNECTIONS_WAITING_MAX }, () => {
+        server.off('error', reject)
+        resolve(server.address() as AddressInfo)
+      })
+    })
+  }
+
+  useCertificate(next: CertificatePair): void {
+    this.#tls?.use(next)
+  }
+
+  /** Lets running exchanges finish for up to `drainMs`. Returns how many were cut. */
+  async drain(drainMs: number): Promise<number> {
+    const connections = this.#connections
+    this.isDraining = true
+    for (const { reply } of connections.keys()) {
+      if (reply?.headersSent === false) reply.shouldKeepAlive = false
+    }
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const noneLeft = new Promise<void>((resolve) => {
+      this.#onNoneLeft = resolve
+    })
+    let cut = 0
+    const deadline = setTimeout(() => {
+      for (const connection of connections.keys()) {
+        // Do not count WebSockets here: their turns are cut, and each turn is counted as a call.
+        if (connection.reply?.maySwitch === false) cut += 1
+        connection.destroy()
+      }
+    }, drainMs)
+    for (const connection of connections.keys()) if (connection.isIdle) connection.destroy()
+    await closed
+    if (connections.size > 0) await noneLeft
+    clearInterval(this.#timeCheck)
+    clearTimeout(deadline)
+    return cut
+  }
+
+  #accept(socket: Socket): void {
+    const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax: perAddressMax = null } =
+      this.#options
+    const address = socket.remoteAddress ?? ''
+    const isCounted = perAddressMax !== null && this.#options.trustedProxies?.has(address) !== true
+    const network = isCounted ? networkOf(address) : null
+    if (this.#connections.size >= connectionsMax) socket.destroy()
+    else if (network === null || this.#counts.add(network, perAddressMax ?? Infinity)) {
+      if (this.#tls === null) this.#connections.set(new ClientConnection(socket, this), network)
+      else this.#startTlsHandshake(this.#tls, socket, network)
+    } else {
+      socket.destroy()
+      this.#options.onCrowded?.(network)
+    }
   }
 
   /** Begins a TLS handshake. The connection counts from now on, even if the handshake never completes. */
-  function startTlsHandshake(accepted: Socket, network: string | null): void {
-    const acceptedMs = options.clock.monotonicMs()
+  #startTlsHandshake(tls: TlsHandshakes, accepted: Socket, network: string | null): void {
+    const acceptedMs = this.monotonicMs()
     const handshake: Connection = {
       isIdle: true,
       reply: null,
@@ -86,98 +177,12 @@ export function createHttpServer(options: ServerOptions) {
       },
       destroy: () => accepted.destroy(),
     }
-    connections.set(handshake, network)
+    this.#connections.set(handshake, network)
     const onSecure = (secure: Socket) => {
-      connections.delete(handshake)
-      connections.set(new ClientConnection(secure, owner, accepted), network)
+      this.#connections.delete(handshake)
+      this.#connections.set(new ClientConnection(secure, this, accepted), network)
     }
-    tls?.receive(accepted, onSecure, () => removeConnection(handshake))
-  }
-
-  function exchangeOf(request: IncomingRequest, reply: OutgoingReply): Exchange {
-    const { method, headers } = request.head
-    const { remoteAddress } = request.source
-    return {
-      req: request,
-      res: reply,
-      requestId: `req_${options.nextUlid()}`,
-      names: options.names,
-      startedMs: options.clock.monotonicMs(),
-      method,
-      headers,
-      clientIp: trustedProxies === null ? remoteAddress : trustedProxies.clientOf(remoteAddress, headers),
-    }
-  }
-
-  /** Answers on the bare socket, because there is no parsed request, and closes the connection. */
-  function answerBroken(socket: Socket, refusal: Refusal, head: string): void {
-    const requestId = `req_${options.nextUlid()}`
-    const reply = options.shapeBroken(refusal, head, requestId)
-    const lines = [...reply.headers, options.names.requestId, requestId, 'connection', 'close']
-    const headText = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
-    writeParts(socket, headText, reply.body, '')
-    endWithin(RAW_REPLY_MS, socket)
-  }
-
-  const server = createServer({ noDelay: true }, (socket) => {
-    const address = socket.remoteAddress ?? ''
-    const isCounted = connectionsPerAddressMax !== null && trustedProxies?.has(address) !== true
-    const network = isCounted ? networkOf(address) : null
-    if (connections.size >= connectionsMax) socket.destroy()
-    else if (network === null || counts.add(network, connectionsPerAddressMax ?? Infinity)) {
-      if (tls === null) connections.set(new ClientConnection(socket, owner), network)
-      else startTlsHandshake(socket, network)
-    } else {
-      socket.destroy()
-      options.onCrowded?.(network)
-    }
-  })
-
-  const timeCheck = setInterval(() => {
-    const nowMs = options.clock.monotonicMs()
-    for (const connection of connections.keys()) connection.checkTimeouts(nowMs)
-  }, TIME_CHECK_MS)
-  timeCheck.unref()
-
-  return {
-    /** `reusePort`: other processes may listen on the same address, and the kernel spreads connections over them. */
-    listen(host: string, port: number, reusePort = false): Promise<AddressInfo> {
-      return new Promise((resolve, reject) => {
-        server.once('error', reject)
-        server.listen({ port, host, reusePort, backlog: CONNECTIONS_WAITING_MAX }, () => {
-          server.off('error', reject)
-          resolve(server.address() as AddressInfo)
-        })
-      })
-    },
-
-    useCertificate: (next: CertificatePair): void => tls?.use(next),
-
-    /** Lets running exchanges finish for up to `drainMs`. Returns how many were cut. */
-    async drain(drainMs: number): Promise<number> {
-      draining = true
-      for (const { reply } of connections.keys()) {
-        if (reply?.headersSent === false) reply.shouldKeepAlive = false
-      }
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      const noneLeft = new Promise<void>((resolve) => {
-        onNoneLeft = resolve
-      })
-      let cut = 0
-      const deadline = setTimeout(() => {
-        for (const connection of connections.keys()) {
-          // Do not count WebSockets here: their turns are cut, and each turn is counted as a call.
-          if (connection.reply?.maySwitch === false) cut += 1
-          connection.destroy()
-        }
-      }, drainMs)
-      for (const connection of connections.keys()) if (connection.isIdle) connection.destroy()
-      await closed
-      if (connections.size > 0) await noneLeft
-      clearInterval(timeCheck)
-      clearTimeout(deadline)
-      return cut
-    },
+    tls.receive(accepted, onSecure, () => this.onClosed(handshake))
   }
 }
 

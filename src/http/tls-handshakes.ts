@@ -11,6 +11,8 @@ export interface CertificatePair {
 /** With this option OpenSSL refuses renegotiation itself; Node's `disableRenegotiation` only reports it afterwards. */
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
+export type TlsHandshakes = ReturnType<typeof createTlsHandshakes>
+
 /** Creates a TLS server for handshakes only. Connections are accepted, counted and timed elsewhere. */
 export function createTlsHandshakes(pair: CertificatePair) {
   /** How to complete the running handshakes, by the addresses of their connections. */

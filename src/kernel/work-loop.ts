@@ -11,6 +11,8 @@ export interface WorkLoopOptions {
   readonly stopping: AbortSignal
 }
 
+export type WorkLoop = ReturnType<typeof createWorkLoop>
+
 /** Polls for background work. Its timers do not keep the process alive. */
 export function createWorkLoop({ poll, onFailure, stopping }: WorkLoopOptions) {
   let isWoken = false

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { atMostEvery, WARN_INTERVAL_MS } from '../kernel/clock.ts'
+import { atMostEvery, type Clock, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
-import { createWorkLoop } from '../kernel/work-loop.ts'
+import { createWorkLoop, type WorkLoop } from '../kernel/work-loop.ts'
 import type { SweptTo } from '../keys/key-store.ts'
 import type { Store } from '../store/store.ts'
 import type { Deliverer } from './deliver.ts'
@@ -43,121 +43,149 @@ export async function prune(store: Pruned, atMs: number): Promise<number> {
   return pruned
 }
 
-/** Each webhook has a few slots, so that a slow or dead receiver delays only its own messages. No call waits. */
-export function createWebhookDispatcher(parts: DispatcherParts) {
-  const { store, clock, log, failingPauseMs = FAILING_PAUSE_MS, tickMs = TICK_MS } = parts
-  const deliverer: Deliverer = { tryMs: limits.webhookTryMs, chance: Math.random, ...parts }
-  const stopping = new AbortController()
-  const stopped = new AbortController()
-  const running = new Set<Promise<void>>()
-  const slots = new Map<string, number>()
-  let failures = 0
-  let sweptMs = -Infinity
-  let swept: SweptTo | null = null
-  let prunedMs = -Infinity
-  let claimedMs = -Infinity
-  let eventsSeen = 0
-  let claimsLeft = 0
+/** Emits events of keys that expire, and deletes old events: one portion at a time, so that deliveries continue. */
+class EventSweep {
+  readonly #store: DispatcherParts['store']
+  readonly #clock: Clock
+  #swept: SweptTo | null = null
+  #sweptMs = -Infinity
+  #prunedMs = -Infinity
 
-  const logFailure = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) => {
-    log.warn({ cause: (error as Error).message }, 'webhook deliveries wait for the database')
-  })
-
-  function isDue(lastMs: number, everyMs: number): boolean {
-    return clock.monotonicMs() - lastMs >= everyMs
+  constructor({ store, clock }: DispatcherParts) {
+    this.#store = store
+    this.#clock = clock
   }
 
-  /** Emits events of keys that expire, and deletes old events: one step, so that deliveries continue. False: all done. */
-  async function sweep(): Promise<boolean> {
-    if (swept !== null || isDue(sweptMs, SWEEP_MS)) {
-      if (swept === null) sweptMs = clock.monotonicMs()
-      swept = await store.sweepEvents(clock.nowMs(), swept)
+  /** Sweeps with the next portion: a key's expiry may have changed. */
+  sweepSoon(): void {
+    this.#sweptMs = -Infinity
+  }
+
+  /** Returns whether there is more to do at once. */
+  async portion(): Promise<boolean> {
+    const [store, clock] = [this.#store, this.#clock]
+    if (this.#swept !== null || isDue(clock, this.#sweptMs, SWEEP_MS)) {
+      if (this.#swept === null) this.#sweptMs = clock.monotonicMs()
+      this.#swept = await store.sweepEvents(clock.nowMs(), this.#swept)
     }
-    if (isDue(prunedMs, PRUNE_MS) && (await prune(store, clock.nowMs())) === 0) prunedMs = clock.monotonicMs()
-    return swept !== null || isDue(prunedMs, PRUNE_MS)
+    if (isDue(clock, this.#prunedMs, PRUNE_MS) && (await prune(store, clock.nowMs())) === 0)
+      this.#prunedMs = clock.monotonicMs()
+    return this.#swept !== null || isDue(clock, this.#prunedMs, PRUNE_MS)
+  }
+}
+
+function isDue(clock: Clock, lastMs: number, everyMs: number): boolean {
+  return clock.monotonicMs() - lastMs >= everyMs
+}
+
+/** Each webhook has a few slots, so that a slow or dead receiver delays only its own messages. No call waits. */
+export class WebhookDispatcher {
+  readonly #parts: DispatcherParts & Deliverer
+  readonly #sweep: EventSweep
+  readonly #loop: WorkLoop
+  readonly #logFailure: (error: unknown) => void
+  readonly #stopping = new AbortController()
+  readonly #stopped = new AbortController()
+  readonly #running = new Set<Promise<void>>()
+  readonly #slots = new Map<string, number>()
+  failures = 0
+  #claimedMs = -Infinity
+  #eventsSeen = 0
+  #claimsLeft = 0
+
+  constructor(parts: DispatcherParts) {
+    const { clock, log, tickMs = TICK_MS } = parts
+    this.#parts = { tryMs: limits.webhookTryMs, chance: Math.random, ...parts }
+    this.#sweep = new EventSweep(parts)
+    this.#logFailure = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) => {
+      log.warn({ cause: (error as Error).message }, 'webhook deliveries wait for the database')
+    })
+    this.#loop = createWorkLoop({
+      poll: () => this.#poll(tickMs),
+      onFailure: (error) => {
+        this.#logFailure(error)
+        this.#claimsLeft = CLAIMS_PER_CHANGE
+        return tickMs
+      },
+      stopping: this.#stopping.signal,
+    })
   }
 
-  async function deliver(delivery: ClaimedDelivery): Promise<void> {
+  start(): void {
+    this.#loop.start()
+  }
+
+  wake(): void {
+    this.#sweep.sweepSoon()
+    this.#claimSoon()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#loop.ended()
+    const ended = Promise.all(this.#running)
+    await Promise.race([ended, sleep(STOP_MS, undefined, { ref: false })])
+    this.#stopped.abort()
+    await ended
+  }
+
+  async #poll(tickMs: number): Promise<number> {
+    const { store, clock } = this.#parts
+    // A failed sweep must not delay due deliveries.
+    const pauseMs = (await this.#sweep.portion().catch(this.#logFailure)) === true ? 0 : tickMs
+    if (!this.#mayBeDue()) return pauseMs
+    this.#claimedMs = clock.monotonicMs()
+    const claimed = await store.claimDeliveries([...this.#slots], clock.nowMs())
+    for (const delivery of claimed) this.#startDelivery(delivery)
+    if (claimed.length > 0) {
+      this.#claimsLeft = CLAIMS_PER_CHANGE
+      return 0
+    }
+    if (this.#claimsLeft > 0) this.#claimsLeft -= 1
+    return pauseMs
+  }
+
+  #mayBeDue(): boolean {
+    const { store, clock } = this.#parts
+    const events = [...store.load.events.values()].reduce((sum, count) => sum + count, 0)
+    if (events !== this.#eventsSeen) this.#claimsLeft = CLAIMS_PER_CHANGE
+    this.#eventsSeen = events
+    return this.#claimsLeft > 0 || isDue(clock, this.#claimedMs, IDLE_CLAIM_MS)
+  }
+
+  #startDelivery(delivery: ClaimedDelivery): void {
+    const { id } = delivery.webhook
+    const slots = this.#slots
+    slots.set(id, (slots.get(id) ?? 0) + 1)
+    const work = this.#deliver(delivery)
+      .catch(this.#logFailure)
+      .finally(() => {
+        this.#running.delete(work)
+        const left = (slots.get(id) ?? 1) - 1
+        if (left === 0) slots.delete(id)
+        else slots.set(id, left)
+        this.#claimSoon()
+      })
+    this.#running.add(work)
+  }
+
+  async #deliver(delivery: ClaimedDelivery): Promise<void> {
+    const { store, clock, failingPauseMs = FAILING_PAUSE_MS } = this.#parts
     const { attemptDelivery } = await import('./deliver.ts')
-    const attempt = await attemptDelivery(delivery, deliverer, stopped.signal)
+    const attempt = await attemptDelivery(delivery, this.#parts, this.#stopped.signal)
     if (attempt === null) return await store.releaseDelivery(delivery.id, clock.nowMs())
     await store.recordAttempt(attempt, clock.nowMs())
     const { outcome } = attempt
     if (outcome.kind === 'succeeded') return
-    failures += 1
-    if (outcome.kind === 'retry' && outcome.inMs < IDLE_CLAIM_MS) setTimeout(claimSoon, outcome.inMs).unref()
-    await sleep(failingPauseMs, undefined, { ref: false, signal: stopping.signal }).catch(() => {})
+    this.failures += 1
+    if (outcome.kind === 'retry' && outcome.inMs < IDLE_CLAIM_MS)
+      setTimeout(() => this.#claimSoon(), outcome.inMs).unref()
+    const { signal } = this.#stopping
+    await sleep(failingPauseMs, undefined, { ref: false, signal }).catch(() => {})
   }
 
-  function startDelivery(delivery: ClaimedDelivery): void {
-    const { id } = delivery.webhook
-    slots.set(id, (slots.get(id) ?? 0) + 1)
-    const work = deliver(delivery)
-      .catch(logFailure)
-      .finally(() => {
-        running.delete(work)
-        const left = (slots.get(id) ?? 1) - 1
-        if (left === 0) slots.delete(id)
-        else slots.set(id, left)
-        claimSoon()
-      })
-    running.add(work)
-  }
-
-  async function poll(): Promise<number> {
-    // A failed sweep must not delay due deliveries.
-    const pauseMs = (await sweep().catch(logFailure)) === true ? 0 : tickMs
-    if (!mayBeDue()) return pauseMs
-    claimedMs = clock.monotonicMs()
-    const claimed = await store.claimDeliveries([...slots], clock.nowMs())
-    for (const delivery of claimed) startDelivery(delivery)
-    if (claimed.length > 0) {
-      claimsLeft = CLAIMS_PER_CHANGE
-      return 0
-    }
-    if (claimsLeft > 0) claimsLeft -= 1
-    return pauseMs
-  }
-
-  function mayBeDue(): boolean {
-    const events = [...store.load.events.values()].reduce((sum, count) => sum + count, 0)
-    if (events !== eventsSeen) claimsLeft = CLAIMS_PER_CHANGE
-    eventsSeen = events
-    return claimsLeft > 0 || isDue(claimedMs, IDLE_CLAIM_MS)
-  }
-
-  function claimSoon(): void {
-    claimsLeft = CLAIMS_PER_CHANGE
-    loop.wake()
-  }
-
-  const loop = createWorkLoop({
-    poll,
-    onFailure(error) {
-      logFailure(error)
-      claimsLeft = CLAIMS_PER_CHANGE
-      return tickMs
-    },
-    stopping: stopping.signal,
-  })
-
-  return {
-    start: loop.start,
-    wake(): void {
-      // A key's expiry may have changed.
-      sweptMs = -Infinity
-      claimSoon()
-    },
-    get failures(): number {
-      return failures
-    },
-    async stop(): Promise<void> {
-      stopping.abort()
-      await loop.ended()
-      const ended = Promise.all(running)
-      await Promise.race([ended, sleep(STOP_MS, undefined, { ref: false })])
-      stopped.abort()
-      await ended
-    },
+  #claimSoon(): void {
+    this.#claimsLeft = CLAIMS_PER_CHANGE
+    this.#loop.wake()
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createConnection } from 'node:net'
 import { type Exchange, sendStream, sendWhole, UNREAD_BYTES_MAX } from '../../src/http/exchange.ts'
-import { createHttpServer } from '../../src/http/server.ts'
+import { HttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { createUlidSource } from '../../src/kernel/ids.ts'
@@ -30,7 +30,7 @@ const PARTS = {
   names: headerNames('svc'),
   shapeBroken: () => WHOLE,
 }
-const server = createHttpServer({ ...PARTS, onExchange: (exchange) => void answer(exchange) })
+const server = new HttpServer({ ...PARTS, onExchange: (exchange) => void answer(exchange) })
 const address = { host: '127.0.0.1', port: (await server.listen('127.0.0.1', 0)).port }
 after(() => server.drain(0))
 
@@ -122,7 +122,7 @@ test('replies that no client reads use bounded memory: the connection that has w
   const body = Buffer.alloc(UNREAD_BYTES_MAX / 8)
   const sent: Exchange[] = []
   let onSent = () => {}
-  const large = createHttpServer({
+  const large = new HttpServer({
     ...PARTS,
     onExchange(exchange) {
       sent.push(exchange)

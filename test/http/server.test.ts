@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { TrustedProxies } from '../../src/http/addresses.ts'
 import { sendWhole } from '../../src/http/exchange.ts'
-import { createHttpServer, type HttpServer, type ServerOptions } from '../../src/http/server.ts'
+import { HttpServer, type ServerOptions } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { withDeadline } from '../support/deadline.ts'
@@ -16,7 +16,7 @@ let server: HttpServer
 let address: AddressInfo
 
 function serverWith(parts: Partial<ServerOptions>): HttpServer {
-  return createHttpServer({
+  return new HttpServer({
     clock: systemClock,
     nextUlid: () => '0',
     names: headerNames('svc'),

@@ -4,7 +4,7 @@ import net, { type AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import tls from 'node:tls'
 import { sendWhole } from '../../src/http/exchange.ts'
-import { createHttpServer, type HttpServer, type ServerOptions } from '../../src/http/server.ts'
+import { HttpServer, type ServerOptions } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
@@ -16,7 +16,7 @@ import { until } from '../support/until.ts'
 const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 
 function serverWith(parts: Partial<ServerOptions>): HttpServer {
-  return createHttpServer({
+  return new HttpServer({
     clock: systemClock,
     nextUlid: () => '0',
     names: headerNames('svc'),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { sendWhole } from '../../src/http/exchange.ts'
 import { valuesOf } from '../../src/http/raw-headers.ts'
-import { createHttpServer } from '../../src/http/server.ts'
+import { HttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { createUlidSource } from '../../src/kernel/ids.ts'
@@ -62,7 +62,7 @@ for (const [method, path, status] of [
     const management = { ...parts, ...settings, ...calls, settlements } as unknown as Management
     const broken = { status: 500, headers: ['content-length', '0'], body: Buffer.alloc(0) }
     let received = 0
-    const server = createHttpServer({
+    const server = new HttpServer({
       clock: systemClock,
       nextUlid: createUlidSource(systemClock),
       names: headerNames('svc'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createLog } from '../../src/kernel/log.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/secrets.ts'
-import { createWebhookDispatcher, type DispatcherParts } from '../../src/webhooks/dispatcher.ts'
+import { type DispatcherParts, WebhookDispatcher } from '../../src/webhooks/dispatcher.ts'
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
@@ -22,7 +22,7 @@ test('an idle node claims no deliveries until it records an event, is woken, or 
     ...{ pruneEvents: async () => 0, listOverfull: async () => [] },
     sweepEvents: async () => null,
   } as unknown as DispatcherParts['store']
-  const dispatcher = createWebhookDispatcher({
+  const dispatcher = new WebhookDispatcher({
     ...{ store, clock, log: createLog('silent'), tickMs: 1, dashboardUrl: null },
     sealer: createSecretSealer(new Secret('a pepper of the test'), 'webhook secrets'),
     rules: { allowPrivate: true, resolveHost: async () => [] },
