@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type CountableInput, NOTHING_COUNTABLE } from '../calls/estimates.ts'
 import { type ByteBudget, type DecodingQueue, type KeyShare, ReservedBytes } from '../calls/key-shares.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { BodyTimes } from '../http/incoming-request.ts'
+import type { BodyReceiver, BodyTimes, IncomingRequest } from '../http/incoming-request.ts'
 import { codingOf, firstValue } from '../http/raw-headers.ts'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
@@ -77,71 +77,96 @@ type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
 /** Reads the whole body, within limits of size, idle time and rate. A slow client's key is checked meanwhile. */
 export function receiveBody(
   exchange: Exchange,
-  { memory, times }: ReceiveOptions,
+  options: ReceiveOptions,
   share: KeyShare,
   observer: ChunkObserver | null,
   checkKey: () => ReturnType<CheckKey>,
 ): Promise<Received> {
-  return new Promise((resolve, reject) => {
-    const { req } = exchange
-    if (exchange.res.isOver) return resolve(CLIENT_LEFT)
-    const body = new HeldBody(memory, share)
-    let keyTimer: NodeJS.Timeout | undefined
-    let isOver = false
-    let bytesInTurn = 0
+  if (exchange.res.isOver) return Promise.resolve(CLIENT_LEFT)
+  const receiving = new ReceivedBody(exchange.req, new HeldBody(options.memory, share), share, observer)
+  exchange.req.receive(receiving, options.times)
+  // The timer starts after the piece that is being read now.
+  queueMicrotask(() => receiving.checkKeyLater(checkKey))
+  return receiving.whole
+}
 
-    function finish(result: Received | null): void {
-      if (isOver) return
-      isOver = true
-      clearTimeout(keyTimer)
-      req.release()
-      if (result?.kind !== 'received') body[Symbol.dispose]()
-      if (result !== null) resolve(result)
+class ReceivedBody implements BodyReceiver {
+  readonly #req: IncomingRequest
+  readonly #body: HeldBody
+  readonly #share: KeyShare
+  readonly #observer: ChunkObserver | null
+  readonly #result = Promise.withResolvers<Received>()
+  #keyTimer: NodeJS.Timeout | undefined
+  #isOver = false
+  #bytesInTurn = 0
+
+  constructor(req: IncomingRequest, body: HeldBody, share: KeyShare, observer: ChunkObserver | null) {
+    this.#req = req
+    this.#body = body
+    this.#share = share
+    this.#observer = observer
+  }
+
+  get whole(): Promise<Received> {
+    return this.#result.promise
+  }
+
+  checkKeyLater(checkKey: () => ReturnType<CheckKey>): void {
+    if (this.#isOver) return
+    this.#keyTimer = setTimeout(() => {
+      checkKey().then(({ refusal, balanceNanos }) => {
+        if (refusal !== null) this.#finish({ kind: 'refused', refusal, balanceNanos })
+      }, this.#fail)
+    }, BODY_MS_BEFORE_KEY_CHECK)
+  }
+
+  data(chunk: Buffer): boolean {
+    const [body, observer] = [this.#body, this.#observer]
+    if (body.length + chunk.length > limits.bodyBytesMax) this.#finish(refused(TOO_LARGE))
+    if (this.#isOver) return true
+    const pause = observer === null ? null : this.#share.pace.pause()
+    const unreadFrom = pause === null ? Infinity : body.pieces().length
+    if (pause === null) observer?.write(chunk)
+    if (!body.append(chunk)) {
+      this.#finish(refused(NO_MEMORY))
+      return true
     }
-
-    function fail(error: unknown): void {
-      finish(null)
-      reject(error)
+    // Read one piece per iteration of the event loop, so that other calls can run.
+    this.#bytesInTurn += chunk.length
+    if (pause === null && (observer === null || this.#bytesInTurn < PIECE_BYTES)) return true
+    this.#bytesInTurn = 0
+    const readUnread = () => {
+      // The memory of a body that is over belongs to other bodies.
+      if (!this.#isOver) for (const piece of body.pieces().slice(unreadFrom)) observer?.write(piece)
     }
+    const read = pause?.then(readUnread) ?? nextTurn()
+    read.then(() => this.#req.resume(), this.#fail)
+    return false
+  }
 
-    function data(chunk: Buffer): boolean {
-      if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(TOO_LARGE))
-      if (isOver) return true
-      const pause = observer === null ? null : share.pace.pause()
-      const unreadFrom = pause === null ? Infinity : body.pieces().length
-      if (pause === null) observer?.write(chunk)
-      if (!body.append(chunk)) {
-        finish(refused(NO_MEMORY))
-        return true
-      }
-      // Read one piece per iteration of the event loop, so that other calls can run.
-      bytesInTurn += chunk.length
-      if (pause === null && (observer === null || bytesInTurn < PIECE_BYTES)) return true
-      bytesInTurn = 0
-      const readUnread = () => {
-        // The memory of a body that is over belongs to other bodies.
-        if (!isOver) for (const piece of body.pieces().slice(unreadFrom)) observer?.write(piece)
-      }
-      const read = pause?.then(readUnread) ?? nextTurn()
-      read.then(() => req.resume(), fail)
-      return false
-    }
+  end(): void {
+    this.#finish({ kind: 'received', body: this.#body })
+  }
 
-    function broken(tooSlow: string | null): void {
-      finish(tooSlow === null ? CLIENT_LEFT : refused(refuse('request_timeout', tooSlow, { close: true })))
-    }
+  broken(tooSlow: string | null): void {
+    this.#finish(
+      tooSlow === null ? CLIENT_LEFT : refused(refuse('request_timeout', tooSlow, { close: true })),
+    )
+  }
 
-    req.receive({ data, end: () => finish({ kind: 'received', body }), broken }, times)
-    // The timer starts after the piece that is being read now.
-    queueMicrotask(() => {
-      if (isOver) return
-      keyTimer = setTimeout(() => {
-        checkKey().then(({ refusal, balanceNanos }) => {
-          if (refusal !== null) finish({ kind: 'refused', refusal, balanceNanos })
-        }, fail)
-      }, BODY_MS_BEFORE_KEY_CHECK)
-    })
-  })
+  #finish(result: Received | null): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    clearTimeout(this.#keyTimer)
+    this.#req.release()
+    if (result?.kind !== 'received') this.#body[Symbol.dispose]()
+    if (result !== null) this.#result.resolve(result)
+  }
+
+  readonly #fail = (error: unknown): void => {
+    this.#finish(null)
+    this.#result.reject(error)
+  }
 }
 
 const CLIENT_LEFT = { kind: 'client_left' } as const

@@ -11,10 +11,10 @@ import {
 } from '../api/usage.ts'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
-import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.ts'
+import type { UsageBucket, UsageGroup, UsageQuery, UsageSums } from '../ledger/usage-report.ts'
 import { formatOf, replyExport } from './csv.ts'
 import { personFilter } from './people.ts'
-import { defineRoute, invalid, type Refused, usd } from './route.ts'
+import { defineRoute, invalid, type OwnRequest, type Refused, usd } from './route.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS_MAX = 400
@@ -122,51 +122,10 @@ export const getUsage = defineRoute({
   answer: usageSchema,
   alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },
   async handle(request, { store }) {
-    const { caller, role, listedAccountId: accountId, query, exchange, atMs } = request
-    const person = personFilter(request.ownPersonId, query.person)
-    if (person.kind === 'refused') return person
-    const groupBy = query.group_by ?? []
-    if (groupBy.includes('person') && caller.kind === 'api_key')
-      return invalid(
-        'group_by',
-        'group_by must be one or more of day, model, key; person is for admin keys and people.',
-      )
-    if (groupBy.includes('account') && role !== 'operator')
-      return invalid(
-        'group_by',
-        'group_by must be one or more of day, hour, model, key, person; account is for operators.',
-      )
-    const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
-    const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
-    if (query.after !== undefined && after === null) {
-      return invalid('after', 'after must be the `next` value of a previous page with the same group_by.')
-    }
-    const isUndated = query.start === undefined && query.end === undefined
-    const { start, end } = isUndated ? { start: after?.startDay, end: after?.endDay } : query
-    const range = dayRange(start, end, atMs)
-    if (range.kind === 'refused') return range
-    const { startDay, endDay } = range
-    if (groupBy.includes('hour') && daysOf(range) > HOURLY_DAYS_MAX)
-      return invalid(
-        'group_by',
-        `group_by=hour is for at most ${HOURLY_DAYS_MAX} days: set start and end, or group by day.`,
-      )
-    if (caller.kind === 'api_key' && query.key !== undefined && query.key !== caller.keyId) {
-      return invalid(
-        'key',
-        'key must be the id of the key that sends the request. For other keys, use an admin key.',
-      )
-    }
-    const asked = {
-      accountId,
-      keyId: caller.kind === 'api_key' ? caller.keyId : (query.key ?? null),
-      personId: person.id,
-      model: query.model,
-      startDay,
-      endDay,
-      groupBy: dimensions,
-      after,
-    }
+    const asked = readQuery(request)
+    if ('kind' in asked) return asked
+    const { query, exchange } = request
+    const { startDay, endDay, groupBy: dimensions } = asked
     const toObject = (bucket: UsageBucket) => bucketObject(bucket, dimensions)
     if (formatOf(query.format, exchange.headers) === 'csv')
       return replyExport<UsageGroup>('csv', {
@@ -175,7 +134,7 @@ export const getUsage = defineRoute({
           ...dimensions.flatMap((dimension) => DIMENSION_COLUMNS[dimension]),
           ...Object.keys(usageTotalSchema.shape),
         ],
-        after,
+        after: asked.after,
         limit: query.limit,
         pageMax: EXPORT_PAGE,
         async read(from, limit) {
@@ -189,7 +148,7 @@ export const getUsage = defineRoute({
       object: 'usage',
       start: startDay,
       end: endDay,
-      group_by: groupBy,
+      group_by: query.group_by ?? [],
       data: report.buckets.map(toObject),
       total: sumsObject(report.total),
       has_more: report.more,
@@ -200,3 +159,43 @@ export const getUsage = defineRoute({
     } satisfies Written<Usage>
   },
 })
+
+function readQuery(request: OwnRequest<z.infer<typeof usageQuery>>): Omit<UsageQuery, 'limit'> | Refused {
+  const { caller, role, listedAccountId: accountId, query, atMs } = request
+  const isKey = caller.kind === 'api_key'
+  const person = personFilter(request.ownPersonId, query.person)
+  if (person.kind === 'refused') return person
+  const groupBy = query.group_by ?? []
+  if (groupBy.includes('person') && isKey)
+    return invalid(
+      'group_by',
+      'group_by must be one or more of day, model, key; person is for admin keys and people.',
+    )
+  if (groupBy.includes('account') && role !== 'operator')
+    return invalid(
+      'group_by',
+      'group_by must be one or more of day, hour, model, key, person; account is for operators.',
+    )
+  const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
+  const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
+  if (query.after !== undefined && after === null)
+    return invalid('after', 'after must be the `next` value of a previous page with the same group_by.')
+  const isUndated = query.start === undefined && query.end === undefined
+  const { start, end } = isUndated ? { start: after?.startDay, end: after?.endDay } : query
+  const range = dayRange(start, end, atMs)
+  if (range.kind === 'refused') return range
+  if (groupBy.includes('hour') && daysOf(range) > HOURLY_DAYS_MAX)
+    return invalid(
+      'group_by',
+      `group_by=hour is for at most ${HOURLY_DAYS_MAX} days: set start and end, or group by day.`,
+    )
+  if (isKey && query.key !== undefined && query.key !== caller.keyId)
+    return invalid(
+      'key',
+      'key must be the id of the key that sends the request. For other keys, use an admin key.',
+    )
+  const { startDay, endDay } = range
+  const keyId = isKey ? caller.keyId : (query.key ?? null)
+  const { model } = query
+  return { accountId, keyId, personId: person.id, model, startDay, endDay, groupBy: dimensions, after }
+}

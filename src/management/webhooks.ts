@@ -17,7 +17,6 @@ import { judgeEndpointUrl } from '../webhooks/endpoint-address.ts'
 import type { DeliveryRecord, QueuedDelivery } from '../webhooks/webhook-store.ts'
 import {
   defineRoute,
-  formatInstant,
   invalid,
   type Management,
   pageObject,
@@ -115,22 +114,14 @@ export const deleteWebhook = defineRoute({
 export const rotateWebhookSecret = defineRoute({
   summary: 'Rotate the secret of a webhook',
   description:
-    'The new and the old secret both sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
-    'body is ignored.',
+    'The new and the old secret both sign for 24 hours. A second rotation within that time retires the older of the two. Only this ' +
+    'answer has the new secret. The body is ignored.',
   answer: webhookWithSecretSchema,
   async handle({ accountId, actor, id, atMs }, { store, webhooks }) {
     const secret = mintSigningSecret()
     const sealed = webhooks.sealer.seal(secret, id)
-    const rotation = await store.rotateWebhookSecret(accountId, id, sealed, atMs, actor)
-    if (rotation.kind === 'none') return null
-    if (rotation.kind === 'too_soon') {
-      const until = formatInstant(rotation.untilMs)
-      return refused(
-        'conflict',
-        `This secret was rotated twice within a day. Rotate it again after ${until}.`,
-      )
-    }
-    return { ...webhookObject(rotation.value), secret: secret.reveal() }
+    const webhook = await store.rotateWebhookSecret(accountId, id, sealed, atMs, actor)
+    return webhook && { ...webhookObject(webhook), secret: secret.reveal() }
   },
 })
 

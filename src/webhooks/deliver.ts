@@ -133,14 +133,14 @@ export function mintSigningSecret(): Secret {
 /** `id`: the event's id at every attempt, so that receivers recognise duplicates. After a rotation, two secrets sign. */
 export async function signMessage(
   { id, body }: { readonly id: string; readonly body: string },
-  target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,
+  target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecret'>,
   sealer: SecretSealer,
   nowMs: number,
 ): Promise<Record<string, string>> {
   const { Webhook } = await import('standardwebhooks')
-  const signatures = [target.secret, ...target.formerSecrets].map((each) => {
-    const secret = sealer.open(each, target.id)
-    return new Webhook(secret.reveal()).sign(id, new Date(nowMs), body)
+  const { secret, formerSecret } = target
+  const signatures = (formerSecret === null ? [secret] : [secret, formerSecret]).map((each) => {
+    return new Webhook(sealer.open(each, target.id).reveal()).sign(id, new Date(nowMs), body)
   })
   return {
     'webhook-id': id,

@@ -101,8 +101,8 @@ export interface ClaimedDelivery {
 
 export interface DeliveryTarget extends Pick<WebhookRecord, 'id' | 'url' | 'format'> {
   readonly secret: Uint8Array
-  /** Previous secrets that still sign, latest first. */
-  readonly formerSecrets: readonly Uint8Array[]
+  /** The previous secret, while it still signs. */
+  readonly formerSecret: Uint8Array | null
 }
 
 export interface DeliveryAttempt

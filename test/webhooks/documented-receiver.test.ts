@@ -44,7 +44,7 @@ test('the documented receiver accepts only messages signed with its secret', asy
 
   try {
     const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
-    const target = { id: 'wh_1', secret: sealer.seal(secret, 'wh_1'), formerSecrets: [] }
+    const target = { id: 'wh_1', secret: sealer.seal(secret, 'wh_1'), formerSecret: null }
     const body = '{"type":"key.created","data":{"key":{"name":"ci-bot"}}}'
     const headers = await signMessage({ id: 'evt_1', body }, target, sealer, Date.now())
     await until('the receiver listens', () =>

@@ -17,7 +17,7 @@ test('a secret is whsec_ and the base64 of at least 24 random bytes', () => {
 
 test('a message verifies only with the secret of its endpoint', async () => {
   const secret = mintSigningSecret()
-  const target = { id: 'wh_1', secret: sealer.seal(secret, 'wh_1'), formerSecrets: [] }
+  const target = { id: 'wh_1', secret: sealer.seal(secret, 'wh_1'), formerSecret: null }
   const headers = await signMessage(message, target, sealer, Date.now())
   assert.deepEqual(new Webhook(secret.reveal()).verify(message.body, headers), { type: 'webhook.test' })
   assert.throws(() => new Webhook(mintSigningSecret().reveal()).verify(message.body, headers))
@@ -26,7 +26,7 @@ test('a message verifies only with the secret of its endpoint', async () => {
 
 test('after a rotation a message verifies with both secrets', async () => {
   const [secret, former] = [mintSigningSecret(), mintSigningSecret()]
-  const sealed = { secret: sealer.seal(secret, 'wh_1'), formerSecrets: [sealer.seal(former, 'wh_1')] }
+  const sealed = { secret: sealer.seal(secret, 'wh_1'), formerSecret: sealer.seal(former, 'wh_1') }
   const headers = await signMessage(message, { id: 'wh_1', ...sealed }, sealer, Date.now())
   assert.equal(headers['webhook-signature']?.split(' ').length, 2)
   for (const each of [secret, former]) new Webhook(each.reveal()).verify(message.body, headers)

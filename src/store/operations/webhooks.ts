@@ -125,21 +125,15 @@ const rotateWebhookSecret = atomic(function* (
   atMs: number,
   actor: Actor,
 ) {
-  const [row] = yield sql`
-    SELECT older_until_ms FROM webhook WHERE account_id = ${accountId} AND id = ${id} ${FOR_UPDATE}`
-  if (row === undefined) return { kind: 'none' } as const
   const nowMs = yield* currentTime(atMs)
-  const untilMs = numberOrNull(row, 'older_until_ms') ?? 0
-  // Two former secrets still sign.
-  if (untilMs > nowMs) return { kind: 'too_soon', untilMs } as const
   const [rotated] = yield sql`
-    UPDATE webhook SET older_secret = former_secret, older_until_ms = former_until_ms, former_secret = secret,
-      former_until_ms = ${nowMs + limits.webhookOldSecretMs}, secret = ${secret}
-    WHERE id = ${id} RETURNING ${WEBHOOK}`
-  const value = RECORD.read(present(rotated))
+    UPDATE webhook SET former_secret = secret, former_until_ms = ${nowMs + limits.webhookOldSecretMs}, secret = ${secret}
+    WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
+  if (rotated === undefined) return null
+  const value = RECORD.read(rotated)
   const changes = { secret: { old: null, new: null } }
   yield* recordWebhookEvent('webhook.updated', value, actor, atMs, { changes })
-  return { kind: 'done', value } as const
+  return value
 })
 
 const OWN_COLUMNS = tables.webhookDelivery.select(undefined, 'd')
@@ -224,23 +218,22 @@ const claimDeliveries = atomic(function* (
     UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs + limits.webhookClaimMs} WHERE id IN (${join(ids)})`
   const rows = yield sql`
     SELECT d.id AS delivery_id, d.attempts, ${EVENT}, w.id AS webhook_id, w.url, w.format, w.secret,
-      CASE WHEN w.former_until_ms > ${nowMs} THEN w.former_secret END AS former_secret,
-      CASE WHEN w.older_until_ms > ${nowMs} THEN w.older_secret END AS older_secret
+      CASE WHEN w.former_until_ms > ${nowMs} THEN w.former_secret END AS former_secret
     FROM ${WITH_EVENT} JOIN webhook w ON w.id = d.webhook_id WHERE d.id IN (${join(ids)}) ORDER BY d.id`
   return rows.map(claimedDelivery)
 })
 
 function claimedDelivery(row: Row): ClaimedDelivery {
-  const formerSecrets = [row['former_secret'], row['older_secret']].filter(
-    (each) => each instanceof Uint8Array,
-  )
   return {
     id: text(row, 'delivery_id'),
     attempts: number(row, 'attempts'),
     event: eventRecord(row),
     webhook: {
-      ...{ id: text(row, 'webhook_id'), url: text(row, 'url'), format: text(row, 'format') as WebhookFormat },
-      ...{ secret: row['secret'] as Uint8Array, formerSecrets },
+      id: text(row, 'webhook_id'),
+      url: text(row, 'url'),
+      format: text(row, 'format') as WebhookFormat,
+      secret: row['secret'] as Uint8Array,
+      formerSecret: row['former_secret'] as Uint8Array | null,
     },
   }
 }

@@ -27,8 +27,6 @@ export const EVENTS_TABLES = {
       secret: bytes,
       formerSecret: bytes.orNull(),
       formerUntilMs: integer.orNull(),
-      olderSecret: bytes.orNull(),
-      olderUntilMs: integer.orNull(),
     },
     key: ['id'],
     indexes: {
