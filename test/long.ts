@@ -14,6 +14,7 @@ const RUNS: Readonly<Record<string, Run>> = {
   'node-versions': ['test/docs/long-node-versions.ts'],
   package: ['test/run.ts', {}, 'test/deploy/long-package.ts'],
   agents: ['test/sign-in/long-agents.ts'],
+  'fifty-nodes': ['test/store/long-fifty-nodes.ts'],
   jam: ['test/hostile/long-jam.ts'],
   simulation: ['test/store/long-simulation.ts', FULL],
   'simulation-postgres': ['test/store/long-simulation.ts', { ...FULL, TEST_STORE: 'postgres' }],

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { SYSTEM } from '../../src/kernel/actor.ts'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import { limits } from '../../src/kernel/limits.ts'
@@ -9,7 +10,17 @@ import type { KeyQuery } from '../../src/keys/key-store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { test } from '../support/suite.ts'
-import { addKey, closing, digestOf, NOON, newKey, opening } from './conformance/fixtures.ts'
+import {
+  addKey,
+  ask,
+  capped,
+  closing,
+  costing,
+  digestOf,
+  NOON,
+  newKey,
+  opening,
+} from './conformance/fixtures.ts'
 
 const ALL: KeyQuery = { accountId: 'default', status: null, search: null, after: null, limit: 10, atMs: NOON }
 
@@ -20,6 +31,8 @@ interface Opened {
   readonly store: Store
   /** Commits fail with this SQLite code; 0 is a working disk. */
   failCommits(errcode: number): void
+  /** Changes rows from another connection, as another process would. */
+  execBeside(sql: string): void
 }
 
 function withStore(sentence: string, prove: (opened: Opened) => Promise<void>): void {
@@ -29,10 +42,15 @@ function withStore(sentence: string, prove: (opened: Opened) => Promise<void>): 
     const fail = (error: Error) => {
       throw error
     }
-    const store = await openSqliteStore(join(folder, 'tollgate.db'), fail, fault)
+    const file = join(folder, 'tollgate.db')
+    const store = await openSqliteStore(file, fail, fault)
+    const execBeside = (sql: string) => {
+      using db = new DatabaseSync(file, { timeout: 5_000 })
+      db.exec(sql)
+    }
     const failCommits = (errcode: number) => Atomics.store(new Int32Array(fault), 0, errcode)
     try {
-      await prove({ store, failCommits })
+      await prove({ store, failCommits, execBeside })
     } finally {
       await store.close()
       rmSync(folder, { recursive: true })
@@ -87,6 +105,25 @@ withStore('a read that cannot be done fails alone', async ({ store }) => {
   ])
   assert.ok(bad.status === 'rejected' && bad.reason instanceof StoreRefused)
   assert.equal(good.status, 'fulfilled')
+})
+
+withStore('an admission sees what another process has written', async ({ store, execBeside }) => {
+  await capped(store, 'a', 10_000n)
+  assert.equal(await ask(store, 'req_1', 'a'), 'admitted')
+  execBeside('UPDATE budget SET spent_nanos = 10000')
+  assert.equal(await ask(store, 'req_2', 'a'), 'budget_exceeded')
+  execBeside('UPDATE api_key SET revoked_at_ms = 1')
+  assert.equal(await ask(store, 'req_3', 'a'), 'revoked_key')
+})
+
+withStore('what a failed batch has decided does not count', async ({ store, failCommits }) => {
+  await capped(store, 'a', 1_000n)
+  await store.admit(opening('req_1', 'a'))
+  await store.settle(closing('req_1', costing(100n)))
+  failCommits(DISK_FULL)
+  await assert.rejects(ask(store, 'req_2', 'a'), StoreUnavailable)
+  failCommits(0)
+  assert.equal(await ask(store, 'req_3', 'a'), 'admitted')
 })
 
 test('if the reader thread cannot start, its reads fail, and the next read starts it again', async () => {

@@ -59,6 +59,13 @@ test('every folder of src imports only from the folders below it', () => {
   assert.deepEqual(wrong, [])
 })
 
+test('the store knows of the API only how objects are written, because events contain them', () => {
+  const known = readSourceTree('src/store').flatMap((file) =>
+    file.imports.filter((path) => folderOf(path) === 'api'),
+  )
+  assert.deepEqual(new Set(known), new Set(['src/api/objects.ts', 'src/api/field-names.ts']))
+})
+
 test('no file of src or simulator imports itself through others', () => {
   const files = new Map(readSourceTree('src', 'simulator').map((file) => [file.path, file]))
   const circles: string[] = []

@@ -1,10 +1,17 @@
 import type { CallClosing, CallOpening, CallOwner } from '../../ledger/call.ts'
 import { number, present, type Row, recordOf, text } from '../rows.ts'
-import type { RecordOf } from '../table.ts'
 import { tables } from '../tables.ts'
 import { type EventSettings, eventSettings } from './budget-events.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS } from './events.ts'
-import { ACCOUNT_COLUMNS, BUDGET_COLUMNS, MoneyRows } from './money-rows.ts'
+import {
+  ACCOUNT_COLUMNS,
+  type AccountState,
+  accountState,
+  BUDGET_COLUMNS,
+  type BudgetState,
+  budgetState,
+  MoneyRows,
+} from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
 import { NO_STATEMENT, prepare, prepareDeletes, prepareLocks, prepareReads } from './prepared.ts'
 import { raw } from './sql.ts'
@@ -35,15 +42,31 @@ export interface BatchCache {
   readonly owners: Map<string, CallOwner>
   /** The settings of events; null: the next batch reads them. */
   settings: EventSettings | null
+  /** The rows as the last batch left them, if nobody else can write meanwhile; else null. */
+  readonly rows: CachedRows | null
 }
 
-export function createBatchCache(): BatchCache {
-  return { owners: new Map(), settings: null }
+/** Keys by their digests; budgets and accounts by their ids. */
+interface CachedRows {
+  readonly keys: Map<string, KeyRow>
+  readonly budgets: Map<string, BudgetState>
+  readonly accounts: Map<string, AccountState>
+}
+
+export function createBatchCache(isOnlyWriter = false): BatchCache {
+  const rows = isOnlyWriter ? { keys: new Map(), budgets: new Map(), accounts: new Map() } : null
+  return { owners: new Map(), settings: null, rows }
 }
 
 export function clearCache(cache: BatchCache): void {
   cache.owners.clear()
   cache.settings = null
+  clearRows(cache)
+}
+
+/** Call this after each other command, because it may have changed the rows. */
+export function clearRows({ rows }: BatchCache): void {
+  for (const cached of Object.values(rows ?? {})) cached.clear()
 }
 
 /** A larger cache is emptied, and fills again. */
@@ -74,9 +97,24 @@ export interface KeyRow extends CallOwner {
   readonly logRequests: boolean
 }
 
-const HOLD = tables.hold.select()
+/** What a settlement needs of a hold: what it frees, and what the call takes over. */
+const HOLD = tables.hold.select([
+  ...(['id', 'accountId', 'keyId', 'budgetId', 'personId', 'state', 'startedAtMs', 'month', 'day'] as const),
+  ...(['holdNanos', 'holdListNanos', 'accountHoldNanos', 'shortNanos', 'boundNanos', 'requests'] as const),
+  ...([
+    'method',
+    'path',
+    'surface',
+    'modelAsked',
+    'priceVersion',
+    'rating',
+    'clientIp',
+    'userAgent',
+  ] as const),
+  ...(['socketId', 'sessionId', 'objectId', 'parentId', 'children', 'childrenNanos'] as const),
+])
 
-export type HoldRow = RecordOf<typeof tables.hold>
+export type HoldRow = ReturnType<typeof HOLD.read>
 
 const CLOSED = tables.call.select(
   [
@@ -144,24 +182,29 @@ export function* readBatch(
   const { settings } = cache
   const withFile = openings.filter(({ models }) => models.batchFile !== null)
   const ids = [...new Set(closings.map(({ requestId }) => requestId))]
+  // Rows of a batch that was rolled back would be wrong, but then the cache is cleared.
+  const cached = cache.rows ?? { keys: new Map(), budgets: new Map(), accounts: new Map() }
+  const { keys, budgets, accounts } = cached
   const rows = yield step([
     node === null ? NO_STATEMENT : LOCK_NODE([node.id, node.epoch]),
-    LOCK_BUDGETS([...budgetIds]),
+    LOCK_BUDGETS(missing(budgetIds, budgets)),
     LOCK_LIMITED_ACCOUNTS([...accountIds]),
     DELETE_HOLDS(ids),
-    READ_KEYS([...digests.values()]),
-    READ_ACCOUNTS([...accountIds]),
+    READ_KEYS([...digests].filter(([name]) => !keys.has(name)).map(([, digest]) => digest)),
+    READ_ACCOUNTS(missing(accountIds, accounts)),
     settings === null ? READ_EVENT_SETTINGS([]) : NO_STATEMENT,
     clock === 'database' ? READ_CLOCK([]) : NO_STATEMENT,
     ...withFile.map(({ digest, models }) => READ_FILE([digest, models.batchFile])),
   ])
-  const [nodes = [], budgets = [], , holdRows = [], keyRows = [], accounts = [], settingRows = []] = rows
+  const [nodes = [], budgetRows = [], , holdRows = [], keyRows = [], accountRows = [], settingRows = []] =
+    rows
   if (node !== null && nodes.length === 0) return null
   const holds = new Map(holdRows.map((row) => [text(row, 'id'), HOLD.read(row)]))
   // A hold whose call was interrupted with its node stands for that call.
   const unread = ids.filter((id) => (holds.get(id)?.state ?? 'interrupted') === 'interrupted')
   const [closedRows = []] = unread.length === 0 ? [] : yield step([READ_CLOSED(unread)])
-  const keys = new Map<string, KeyRow>()
+  for (const row of budgetRows) budgets.set(text(row, 'id'), budgetState(row))
+  for (const row of accountRows) accounts.set(text(row, 'id'), accountState(row))
   for (const row of keyRows) {
     const name = digestKey(row['digest'] as Uint8Array)
     // A key that was created after `findOwners` has no locked budget, so it does not exist for this batch.
@@ -182,13 +225,18 @@ export function* readBatch(
   }
 }
 
+function missing(ids: ReadonlySet<string>, cached: ReadonlyMap<string, unknown>): readonly string[] {
+  return [...ids].filter((id) => !cached.has(id))
+}
+
 /** The budgets and accounts of all keys and calls of the batch. A digest without a key has none. */
 function* findOwners(
   digests: ReadonlyMap<string, Uint8Array>,
   closings: readonly CallClosing[],
-  { owners }: BatchCache,
+  cache: BatchCache,
 ): Batch<{ readonly budgetIds: ReadonlySet<string>; readonly accountIds: ReadonlySet<string> }> {
-  if (owners.size > CACHED_MAX) owners.clear()
+  const { owners } = cache
+  if (owners.size > CACHED_MAX) clearCache(cache)
   const unknown = [...digests].filter(([name]) => !owners.has(name)).map(([, digest]) => digest)
   const unowned = closings.filter(({ owner }) => owner === undefined).map(({ requestId }) => requestId)
   const budgetIds = new Set<string>()

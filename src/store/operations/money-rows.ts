@@ -86,9 +86,9 @@ export class MoneyRows {
   readonly #changedBudgets = new Set<BudgetState>()
   readonly #added = new Map<AccountState, AccountAdditions>()
 
-  constructor(budgets: readonly Row[], accounts: readonly Row[]) {
-    this.#budgets = new Map(budgets.map((row) => [text(row, 'id'), budgetState(row)]))
-    this.#accounts = new Map(accounts.map((row) => [text(row, 'id'), accountState(row)]))
+  constructor(budgets: ReadonlyMap<string, BudgetState>, accounts: ReadonlyMap<string, AccountState>) {
+    this.#budgets = budgets
+    this.#accounts = accounts
   }
 
   budget(id: string): BudgetState {

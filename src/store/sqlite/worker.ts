@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { StoreRefused } from '../../kernel/errors.ts'
 import { applyBatch, type CallCommand, interruptCalls, LOCAL_NODE } from '../operations/apply-batch.ts'
-import { type BatchContext, clearCache, createBatchCache } from '../operations/batch-rows.ts'
+import { type BatchContext, clearCache, clearRows, createBatchCache } from '../operations/batch-rows.ts'
 import { shareEventCounts } from '../operations/events.ts'
 import { BRIEF, REFUSED } from '../store.ts'
 import {
@@ -42,7 +42,7 @@ const INTERRUPTED_AT_ONCE = 500
 const STEPS_PER_TURN = 1_000
 
 /** SQLite has one writer, so there are no nodes, and the caller's clock decides. */
-const CONTEXT = { node: null, clock: 'caller', cache: createBatchCache() } satisfies BatchContext
+const CONTEXT = { node: null, clock: 'caller', cache: createBatchCache(true) } satisfies BatchContext
 
 const port = parentPort
 if (port === null) throw new Error('worker.ts runs as a worker thread only')
@@ -62,6 +62,9 @@ const run = statementRunner(db)
 const operations = sqliteOperations(run, { ...BRIEF, ...REFUSED })
 const begin = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
+/** Changes when another process has written, for example a command. */
+const dataVersion = db.prepare('PRAGMA data_version')
+let seenVersion: unknown = null
 let isFileLocked = false
 port.postMessage('ready')
 
@@ -126,6 +129,7 @@ function runCalls(commands: readonly CallCommand[]): ThreadOutcome[] {
 function runCommand(command: Command): unknown {
   const [name, ...args] = command
   if (name === 'interruptOpenCalls') return interruptAll(command[1])
+  clearRows(CONTEXT.cache)
   if (name === 'admit' || name === 'settle') throw new Error(`${name} goes in a batch`)
   const value = (operations[name] as (...args: unknown[]) => unknown)(...args)
   if (name === 'setBudgetThresholds' || name === 'setBalanceLow') clearCache(CONTEXT.cache)
@@ -163,6 +167,7 @@ function setFileLocked(locked: boolean): void {
 function inTransaction<T>(work: () => T): T {
   beginTransaction()
   try {
+    forgetIfOthersWrote()
     const result = work()
     simulateDiskFault()
     commit.run()
@@ -173,6 +178,12 @@ function inTransaction<T>(work: () => T): T {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
+}
+
+function forgetIfOthersWrote(): void {
+  const version = dataVersion.get()?.['data_version']
+  if (version !== seenVersion) clearCache(CONTEXT.cache)
+  seenVersion = version
 }
 
 /** Makes the commit fail like a disk fault, if a test requests it. */
