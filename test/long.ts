@@ -17,6 +17,8 @@ const RUNS: Readonly<Record<string, Run>> = {
   'fifty-nodes': ['test/store/long-fifty-nodes.ts'],
   jam: ['test/hostile/long-jam.ts'],
   simulation: ['test/store/long-simulation.ts', FULL],
+  years: ['test/ledger/long-years.ts'],
+  'years-postgres': ['test/ledger/long-years.ts', { TEST_STORE: 'postgres' }],
   'simulation-postgres': ['test/store/long-simulation.ts', { ...FULL, TEST_STORE: 'postgres' }],
 }
 

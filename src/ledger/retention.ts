@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
@@ -15,14 +16,22 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** Longer than a provider keeps the file of a batch. The record of a file is only needed until its batch is sent. */
 const FILES_KEPT_MS = 90 * DAY_MS
 
-/** SQLite's writer admits no call meanwhile: 40 take 8 ms among 200,000 calls of 5,000 keys, 100 take 20 ms. */
-const CALLS_REMOVED_AT_ONCE = 40
+/**
+ * SQLite's writer admits no call while it removes a portion; PostgreSQL goes on. So a portion is as large as the time allows that the one
+ * before took, with its wait for the writer, and calls have three quarters of the time.
+ */
+const PORTION_MS = { sqlite: 5, postgres: 100 } as const
+const PAUSE_PER_PORTION = 3
+export const FIRST_PORTION = 20
+const PORTION_MAX = 500
 
 export interface RetentionOptions {
   readonly retentionDays: number
   readonly bodiesBytesMax: number
   /** Full months of calls that are kept besides the current one. Null: all. */
   readonly keepMonths: number | null
+  /** Null: SQLite. */
+  readonly databaseUrl: unknown
 }
 
 type RetentionStore = Pick<
@@ -34,10 +43,9 @@ type RetentionStore = Pick<
 export function startRetention(
   store: RetentionStore,
   clock: Clock,
-  { retentionDays, bodiesBytesMax, keepMonths }: RetentionOptions,
+  { retentionDays, bodiesBytesMax, keepMonths, databaseUrl }: RetentionOptions,
   log: Log,
 ): { stop(): void } {
-  const node = randomUUID()
   let stopped = false
   let nextDailyMs = -Infinity
   let timer = setTimeout(run, RETENTION_FIRST_MS).unref()
@@ -63,14 +71,8 @@ export function startRetention(
   async function removeCalls(nowMs: number): Promise<void> {
     if (keepMonths === null) return
     const beforeMs = startOfMonthMs(nowMs, keepMonths)
-    let calls = 0
-    for (let after: string | null = ''; after !== null && !stopped; ) {
-      const limit = CALLS_REMOVED_AT_ONCE
-      const removed = await store.removeCalls({ beforeMs, after, limit, node, atMs: clock.nowMs() })
-      if (removed.kind === 'other_node') break
-      calls += removed.calls
-      after = removed.next
-    }
+    const kind = databaseUrl === null ? 'sqlite' : 'postgres'
+    const calls = await removeOldCalls({ store, clock, kind, beforeMs, isStopped: () => stopped })
     if (calls > 0)
       log.info({ calls, before: dayOf(beforeMs) }, 'removed the calls of old months; their sums stay')
   }
@@ -99,4 +101,36 @@ export function startRetention(
       clearTimeout(timer)
     },
   }
+}
+
+export interface OldCalls {
+  readonly store: Pick<Store, 'removeCalls'>
+  readonly kind: keyof typeof PORTION_MS
+  readonly clock: Clock
+  readonly beforeMs: number
+  isStopped(): boolean
+}
+
+/** Returns the number of removed calls. */
+export async function removeOldCalls({ store, clock, kind, beforeMs, isStopped }: OldCalls): Promise<number> {
+  const node = randomUUID()
+  let calls = 0
+  let limit = FIRST_PORTION
+  for (let after: string | null = ''; after !== null && !isStopped(); ) {
+    const sinceMs = clock.monotonicMs()
+    const removed = await store.removeCalls({ beforeMs, after, limit, node, atMs: clock.nowMs() })
+    if (removed.kind === 'other_node') break
+    calls += removed.calls
+    after = removed.next
+    const tookMs = clock.monotonicMs() - sinceMs
+    limit = portionAfter(limit, tookMs / PORTION_MS[kind])
+    await sleep(tookMs * PAUSE_PER_PORTION, undefined, { ref: false })
+  }
+  return calls
+}
+
+/** `overTime`: the part of its time that the last portion took. At most twice as large as the last one, so that one quick portion does not make a slow one. */
+export function portionAfter(limit: number, overTime: number): number {
+  const fitting = Math.round(limit / Math.max(overTime, 0.1))
+  return Math.max(1, Math.min(fitting, limit * 2, PORTION_MAX))
 }

@@ -64,14 +64,27 @@ const MUST_MATCH = `CREATE FUNCTION must_match(matches boolean) RETURNS boolean 
     RETURN true;
   END $$;`
 
+/** Rows that change with every call: after how many changes a table is vacuumed, whatever share of it they are. */
+const VACUUMED_AFTER: Readonly<Record<string, number>> = { hold: 5_000, budget: 5_000, account: 1_000 }
+
+function storageOf({ name, isHot }: Table): string {
+  const changes = VACUUMED_AFTER[name]
+  const settings = [
+    ...(isHot ? ['fillfactor = 50'] : []),
+    ...(changes === undefined
+      ? []
+      : ['autovacuum_vacuum_scale_factor = 0', `autovacuum_vacuum_threshold = ${changes}`]),
+  ]
+  return settings.length === 0 ? '' : ` WITH (${settings.join(', ')})`
+}
+
 export function postgresSchema(): string {
   const text = schemaText(TABLES, (table) => {
-    const { isHot, isWide } = table
-    const create = createTable(table, POSTGRES_TYPES)
+    const { isWide } = table
     // Wide columns are compressed already.
     const external = isWide ? table.columns.filter(({ kind }) => kind === 'bytes') : []
     return [
-      isHot ? `${create} WITH (fillfactor = 50)` : create,
+      `${createTable(table, POSTGRES_TYPES)}${storageOf(table)}`,
       ...external.map(({ name }) => `ALTER TABLE ${table.name} ALTER COLUMN ${name} SET STORAGE EXTERNAL`),
     ].join(';\n')
   })

@@ -3,7 +3,13 @@ import { mock } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import type { RemoveCalls, RemovedCalls } from '../../src/ledger/request-log.ts'
-import { BODIES_DELETED_AT_ONCE, RETENTION_FIRST_MS, startRetention } from '../../src/ledger/retention.ts'
+import {
+  BODIES_DELETED_AT_ONCE,
+  FIRST_PORTION,
+  portionAfter,
+  RETENTION_FIRST_MS,
+  startRetention,
+} from '../../src/ledger/retention.ts'
 import { test } from '../support/suite.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -24,8 +30,8 @@ test('after the start, expired and excess records are deleted in steps, then the
   }
   const removeCalls = async ({ beforeMs, after, limit }: RemoveCalls): Promise<RemovedCalls> => {
     asked.push(['calls', beforeMs, after, limit])
-    if (after !== '') over.resolve()
-    return { kind: 'removed', calls: 1, next: after === '' ? 'req_1' : null }
+    over.resolve()
+    return { kind: 'removed', calls: 1, next: null }
   }
   const store = {
     ...{ deleteBodies: steps('old'), trimBodies: steps('beyond'), deleteRefused: steps('refused') },
@@ -35,7 +41,7 @@ test('after the start, expired and excess records are deleted in steps, then the
   const retention = startRetention(
     store,
     clock,
-    { retentionDays: 7, bodiesBytesMax: 99, keepMonths: 3 },
+    { retentionDays: 7, bodiesBytesMax: 99, keepMonths: 3, databaseUrl: null },
     createLog('silent'),
   )
   mock.timers.tick(RETENTION_FIRST_MS)
@@ -47,8 +53,21 @@ test('after the start, expired and excess records are deleted in steps, then the
     ...thrice(['beyond', 99, step]),
     ...thrice(['refused', NOW - 30 * DAY_MS, 100_000, step]),
     ...thrice(['files', NOW - 90 * DAY_MS, step]),
-    ...['', 'req_1'].map((after) => ['calls', Date.UTC(2026, 7), after, 40]),
+    ['calls', Date.UTC(2026, 7), '', FIRST_PORTION],
   ])
   retention.stop()
   mock.timers.reset()
+})
+
+test('a portion of removed calls is as large as the time of the last one allows', () => {
+  assert.deepEqual(
+    [
+      portionAfter(20, 80),
+      portionAfter(20, 5),
+      portionAfter(20, 1),
+      portionAfter(1, 900),
+      portionAfter(500, 0),
+    ],
+    [1, 20, 40, 1, 500],
+  )
 })
