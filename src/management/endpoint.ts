@@ -1,18 +1,34 @@
 import type { AccountRule, RequiredRole } from './roles.ts'
 import type { Method, RouteParts } from './route.ts'
 
-/** A row of the table of own endpoints. `id` is the operation id of the OpenAPI document. */
-export interface OwnEndpoint {
-  readonly id: string
-  readonly method: Method
-  readonly path: `/${string}`
-  readonly role: RequiredRole
-  readonly account: AccountRule
+interface EndpointTraits {
   /** The kinds of the records in the path, in order. */
   readonly nouns?: readonly string[]
   /** Does not count as a change: whoever has lost a key must always be able to revoke it. */
   readonly isUnlimited?: true
   /** People of any role may do it with their own keys. */
   readonly isForOwn?: true
+}
+
+export interface OwnEndpoint extends EndpointTraits {
+  readonly method: Method
+  readonly path: `/${string}`
+  /** The operation id of the OpenAPI document. */
+  readonly id: string
+  readonly role: RequiredRole
+  readonly account: AccountRule
   readonly route: RouteParts<unknown, unknown>
+}
+
+/** A row of the table of own endpoints. Each column has a type of its own, so no two can be swapped. */
+export function endpoint(
+  method: Method,
+  path: OwnEndpoint['path'],
+  id: string,
+  role: RequiredRole,
+  account: AccountRule,
+  route: OwnEndpoint['route'],
+  traits: EndpointTraits = {},
+): OwnEndpoint {
+  return { method, path, id, role, account, route, ...traits }
 }

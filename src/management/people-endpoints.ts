@@ -1,86 +1,35 @@
 import * as device from './device.ts'
-import type { OwnEndpoint } from './endpoint.ts'
+import { endpoint, type OwnEndpoint } from './endpoint.ts'
 import * as members from './members.ts'
 import * as people from './people.ts'
 
 export const PEOPLE_ENDPOINTS: readonly OwnEndpoint[] = [
-  {
-    id: 'list_people',
-    method: 'GET',
-    path: '/gateway/v1/people',
-    role: 'viewer',
-    account: 'many',
-    route: people.listPeople,
-  },
-  {
-    id: 'get_person',
-    method: 'GET',
-    path: '/gateway/v1/people/{id}',
-    role: 'member',
-    account: 'of_id',
+  endpoint('GET', '/gateway/v1/people', 'list_people', 'viewer', 'many', people.listPeople),
+  endpoint('GET', '/gateway/v1/people/{id}', 'get_person', 'member', 'of_id', people.getPerson, {
     nouns: ['person'],
-    route: people.getPerson,
-  },
-  {
-    id: 'update_person',
-    method: 'PATCH',
-    path: '/gateway/v1/people/{id}',
-    role: 'admin',
-    account: 'of_id',
+  }),
+  endpoint('PATCH', '/gateway/v1/people/{id}', 'update_person', 'admin', 'of_id', people.updatePerson, {
     nouns: ['person'],
-    route: people.updatePerson,
-  },
-  {
-    id: 'block_person',
-    method: 'POST',
-    path: '/gateway/v1/people/{id}/block',
-    role: 'admin',
-    account: 'of_id',
+  }),
+  endpoint('POST', '/gateway/v1/people/{id}/block', 'block_person', 'admin', 'of_id', people.blockPerson, {
     nouns: ['person'],
     isUnlimited: true,
-    route: people.blockPerson,
-  },
-  {
-    id: 'unblock_person',
-    method: 'POST',
-    path: '/gateway/v1/people/{id}/unblock',
-    role: 'admin',
-    account: 'of_id',
+  }),
+  endpoint(
+    'POST',
+    '/gateway/v1/people/{id}/unblock',
+    'unblock_person',
+    'admin',
+    'of_id',
+    people.unblockPerson,
+    { nouns: ['person'] },
+  ),
+  endpoint('POST', '/gateway/v1/people/{id}/move', 'move_person', 'operator', 'of_id', people.movePerson, {
     nouns: ['person'],
-    route: people.unblockPerson,
-  },
-  {
-    id: 'move_person',
-    method: 'POST',
-    path: '/gateway/v1/people/{id}/move',
-    role: 'operator',
-    account: 'of_id',
-    nouns: ['person'],
-    route: people.movePerson,
-  },
-  {
-    id: 'get_members',
-    method: 'GET',
-    path: '/gateway/v1/members',
-    role: 'viewer',
-    account: 'one',
-    route: members.getMembers,
-  },
-  {
-    id: 'update_members',
-    method: 'PATCH',
-    path: '/gateway/v1/members',
-    role: 'admin',
-    account: 'one',
-    route: members.updateMembers,
-  },
-  {
-    id: 'decide_device',
-    method: 'POST',
-    path: '/gateway/v1/device',
-    role: 'admin',
-    account: 'one',
+  }),
+  endpoint('GET', '/gateway/v1/members', 'get_members', 'viewer', 'one', members.getMembers),
+  endpoint('PATCH', '/gateway/v1/members', 'update_members', 'admin', 'one', members.updateMembers),
+  endpoint('POST', '/gateway/v1/device', 'decide_device', 'admin', 'one', device.decideDevice, {
     isForOwn: true,
-    route: device.decideDevice,
-  },
+  }),
 ]

@@ -1,47 +1,13 @@
-import type { OwnEndpoint } from './endpoint.ts'
+import { endpoint, type OwnEndpoint } from './endpoint.ts'
 import { listMissingPrices } from './missing-prices.ts'
 import * as prices from './prices.ts'
 
 export const PRICE_ENDPOINTS: readonly OwnEndpoint[] = [
-  {
-    id: 'get_prices',
-    method: 'GET',
-    path: '/gateway/v1/prices',
-    role: 'member',
-    account: 'one',
-    route: prices.getPrices,
-  },
-  {
-    id: 'list_missing_prices',
-    method: 'GET',
-    path: '/gateway/v1/prices/missing',
-    role: 'operator',
-    account: 'none',
-    route: listMissingPrices,
-  },
-  {
-    id: 'set_price',
-    method: 'PUT',
-    path: '/gateway/v1/prices/{model}',
-    role: 'operator',
-    account: 'none',
-    route: prices.setPrice,
-  },
-  {
-    id: 'unset_price',
-    method: 'DELETE',
-    path: '/gateway/v1/prices/{model}',
-    role: 'operator',
-    account: 'none',
+  endpoint('GET', '/gateway/v1/prices', 'get_prices', 'member', 'one', prices.getPrices),
+  endpoint('GET', '/gateway/v1/prices/missing', 'list_missing_prices', 'operator', 'none', listMissingPrices),
+  endpoint('PUT', '/gateway/v1/prices/{model}', 'set_price', 'operator', 'none', prices.setPrice),
+  endpoint('DELETE', '/gateway/v1/prices/{model}', 'unset_price', 'operator', 'none', prices.unsetPrice, {
     nouns: ['set price'],
-    route: prices.unsetPrice,
-  },
-  {
-    id: 'push_prices',
-    method: 'POST',
-    path: '/gateway/v1/prices/push',
-    role: 'operator',
-    account: 'none',
-    route: prices.pushPrices,
-  },
+  }),
+  endpoint('POST', '/gateway/v1/prices/push', 'push_prices', 'operator', 'none', prices.pushPrices),
 ]
