@@ -5,9 +5,14 @@ import { UsageError } from './command.ts'
 const DISCOUNT_HELP = 'fraction of the list price, such as 0.1; `none`: the discount of the installation'
 
 const FIELDS: readonly FieldOption[] = [
-  ['--monthly-budget <usd>', 'monthly_budget_usd', 'budget of each month, or `none`', amountField],
-  ['--discount <fraction>', 'discount', DISCOUNT_HELP, amountField],
-  ['--enforce-credit <yes|no>', 'credit_enforced', 'refuse calls once the credit is used up', yesOrNo],
+  ['--monthly-budget <usd>', 'monthly_budget_usd', 'budget of each month, or `none`', { read: amountField }],
+  ['--discount <fraction>', 'discount', DISCOUNT_HELP, { read: amountField }],
+  [
+    '--enforce-credit <yes|no>',
+    'credit_enforced',
+    'refuse calls once the credit is used up',
+    { read: yesOrNo },
+  ],
   ['--force', 'force', 'enforce credit even if the balance is 0 or less'],
 ]
 
@@ -42,11 +47,11 @@ const examples = ['tollgate accounts create "Team Search" --monthly-budget 500']
 /** Accounts over HTTP. An account's upstreams are set with the API, so that no key appears on a command line. */
 export function register(group: Command): void {
   registerAll(group, 'account', [
-    ['list', 'list accounts, newest first', `GET ${PATH}`, { listing: ACCOUNTS, options: FILTERS }],
-    ['create <name>', 'create an account', `POST ${PATH}`, { options: FIELDS, once: true, examples }],
-    ['show <account>', 'show an account', `GET ${PATH}/<account>`, { help }],
-    ['update <account>', 'change an account', `PATCH ${PATH}/<account>`, { options: EDITED, help }],
-    ['suspend <account>', 'refuse all calls of an account', `POST ${PATH}/<account>/suspend`, { help }],
-    ['resume <account>', 'admit its calls again', `POST ${PATH}/<account>/resume`, { help }],
+    ['list', 'list accounts, newest first', 'GET', PATH, { listing: ACCOUNTS, options: FILTERS }],
+    ['create <name>', 'create an account', 'POST', PATH, { options: FIELDS, once: true, examples }],
+    ['show <account>', 'show an account', 'GET', `${PATH}/<account>`, { help }],
+    ['update <account>', 'change an account', 'PATCH', `${PATH}/<account>`, { options: EDITED, help }],
+    ['suspend <account>', 'refuse all calls of an account', 'POST', `${PATH}/<account>/suspend`, { help }],
+    ['resume <account>', 'admit its calls again', 'POST', `${PATH}/<account>/resume`, { help }],
   ])
 }

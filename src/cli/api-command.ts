@@ -15,7 +15,8 @@ import { outputStyle, print, printData } from './terminal.ts'
 export type ApiCommand = readonly [
   usage: string,
   summary: string,
-  request: `${'GET' | 'POST' | 'PUT' | 'PATCH'} /${string}`,
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH',
+  path: `/${string}`,
   details?: CommandDetails,
 ]
 
@@ -42,13 +43,15 @@ export interface Listing {
   readonly dispensable?: readonly string[]
 }
 
-/** Option, field, help, and the field's value for a text. `...`: may be repeated, and is a list. `!`: required. */
-export type FieldOption = readonly [
-  option: string,
-  field: string,
-  help: string,
-  read?: (given: string & string[]) => unknown,
-]
+export type FieldOption = readonly [option: `--${string}`, field: string, help: string, traits?: FieldTraits]
+
+interface FieldTraits {
+  /** The option may be repeated, and is a list. */
+  readonly isList?: true
+  readonly isRequired?: true
+  /** The field's value for a text, or for a list of texts. */
+  readonly read?: (given: string & string[]) => unknown
+}
 
 const PAGES: readonly FieldOption[] = [
   ['--limit <n>', 'limit', 'maximum number of rows; with --format, all by default'],
@@ -67,20 +70,19 @@ const CONNECTION = [
   ['--no-color', 'no colour on a terminal'],
 ] as const
 
-const rowNoun = ([, , , { listing, rows } = {}]: ApiCommand) => listing?.noun ?? rows
+const rowNoun = ([, , , , { listing, rows } = {}]: ApiCommand) => listing?.noun ?? rows
 
 const optionsOf = (row: ApiCommand): readonly FieldOption[] => [
-  ...(row[3]?.options ?? []),
+  ...(row[4]?.options ?? []),
   ...(rowNoun(row) === undefined ? [] : PAGES),
 ]
 
 /** Only lists accept `*` as the account, and not the list of one key's calls. */
-const acceptsAll = (row: ApiCommand) => rowNoun(row) !== undefined && !/<|\/accounts/.test(row[2])
+const acceptsAll = (row: ApiCommand) => rowNoun(row) !== undefined && !/<|\/accounts/.test(row[3])
 
 /** Endpoints of accounts refuse the parameter `account`. */
 function accountOption(row: ApiCommand): readonly (readonly [option: string, help: string])[] {
-  const [, , request] = row
-  if (request.includes('/accounts')) return []
+  if (row[3].includes('/accounts')) return []
   return [
     [
       '--account <name>',
@@ -92,11 +94,12 @@ function accountOption(row: ApiCommand): readonly (readonly [option: string, hel
 /** Adds commands to their group. `object` is the type of object that commands without a `listing` receive. */
 export function registerAll(group: Command, object: string, rows: readonly ApiCommand[]): Command[] {
   return rows.map((row) => {
-    const [usage, summary, , { formats, once, isDefault = false, help = '', examples: lines = [] } = {}] = row
+    const [usage, summary, , , { formats, once, isDefault = false, help = '', examples: lines = [] } = {}] =
+      row
     const command = usage === '' ? group : group.command(usage, { isDefault }).description(summary)
-    for (const [option, , text] of optionsOf(row))
-      if (option.endsWith('...')) command.option(flagsOf(option), text, collect)
-      else if (option.endsWith('!')) command.requiredOption(flagsOf(option), text)
+    for (const [option, , text, { isList, isRequired } = {}] of optionsOf(row))
+      if (isList) command.option(option, text, collect)
+      else if (isRequired) command.requiredOption(option, text)
       else command.option(option, text)
     for (const [option, text] of [...(once ? [ONCE] : []), ...accountOption(row), ...CONNECTION])
       command.option(option, text)
@@ -110,19 +113,16 @@ export function registerAll(group: Command, object: string, rows: readonly ApiCo
   })
 }
 
-const flagsOf = (option: string) => option.replace(/(?:\.\.\.|!)$/, '')
-
 export async function runCommand(
   row: ApiCommand,
   object: string,
   args: ReadonlyMap<string, string>,
   options: CommandOptions,
 ): Promise<void> {
-  const [, , request, { listing, once, defaults, show } = {}] = row
+  const [, , method, template, { listing, once, defaults, show } = {}] = row
   const { json, format } = options
   if (json && format !== undefined)
     throw new UsageError('--json and --format cannot be used together. Use one of them.')
-  const [method, template = ''] = request.split(' ') as ['GET' | 'POST' | 'PUT' | 'PATCH', string]
   const client = await connect(options)
   const fields = { ...defaults, ...fieldsOf(optionsOf(row), options, method) }
   for (const [name, value] of args)
@@ -199,8 +199,8 @@ function fieldsOf(
 ): Record<string, unknown> {
   const flags = new Map<string, string>()
   const set: Record<string, unknown> = {}
-  for (const [option, field, , read] of fields) {
-    const given = options[new Option(flagsOf(option)).attributeName()]
+  for (const [option, field, , { read } = {}] of fields) {
+    const given = options[new Option(option).attributeName()]
     if (given === undefined) continue
     const [flag, earlier] = [flagOf(option), flags.get(field)]
     // Commander stores `--x` and `--no-x` as one option.

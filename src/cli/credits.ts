@@ -25,7 +25,12 @@ const LEDGER: Listing = {
   dispensable: ['entry', 'by'],
 }
 
-const REASON: FieldOption = ['--reason <text>!', 'reason', 'reason, as recorded in the ledger']
+const REASON: FieldOption = [
+  '--reason <text>',
+  'reason',
+  'reason, as recorded in the ledger',
+  { isRequired: true },
+]
 
 const LIST = { listing: LEDGER, examples: ['tollgate credits list --limit 20'] }
 
@@ -51,13 +56,13 @@ const BACK = {
 
 export function register(group: Command): void {
   if (group.name() === 'balance') {
-    registerAll(group, 'balance', [['', '', 'GET /gateway/v1/balance']])
+    registerAll(group, 'balance', [['', '', 'GET', '/gateway/v1/balance']])
     return
   }
   const [, , creditBackCommand] = registerAll(group, 'credit', [
-    ['list', 'list the credit ledger, newest first', `GET ${PATH}`, LIST],
-    ['add <amount_usd>', 'add prepaid credit, in USD', `POST ${PATH}`, ADD],
-    ['back <request-id...>', 'credit the cost of calls back, once for each call', `POST ${PATH}`, BACK],
+    ['list', 'list the credit ledger, newest first', 'GET', PATH, LIST],
+    ['add <amount_usd>', 'add prepaid credit, in USD', 'POST', PATH, ADD],
+    ['back <request-id...>', 'credit the cost of calls back, once for each call', 'POST', PATH, BACK],
   ])
   creditBackCommand?.action(creditBack)
 }

@@ -33,16 +33,31 @@ const FILTERS: readonly FieldOption[] = [
 
 const FIELDS: readonly FieldOption[] = [
   ['--name <name>', 'name', 'name of the key'],
-  ['--monthly-budget <usd>', 'monthly_budget_usd', 'maximum spend per month (UTC), or `none`', amountField],
-  ['--daily-budget <usd>', 'daily_budget_usd', 'maximum spend per day (UTC), or `none`', amountField],
-  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute, or `none`', amountField],
+  [
+    '--monthly-budget <usd>',
+    'monthly_budget_usd',
+    'maximum spend per month (UTC), or `none`',
+    { read: amountField },
+  ],
+  [
+    '--daily-budget <usd>',
+    'daily_budget_usd',
+    'maximum spend per day (UTC), or `none`',
+    { read: amountField },
+  ],
+  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute, or `none`', { read: amountField }],
   ['--budget-mode <mode>', 'budget_mode', 'exact or settled, overrides budgets.mode, or `none`'],
   ['--expires-at <instant>', 'expires_at', 'expiry, such as 2030-01-31T00:00:00Z, or `never`'],
   ['--log-requests', 'log_requests', 'log the bodies of calls'],
   ['--no-log-requests', 'log_requests', 'do not log bodies'],
-  ['--metadata <name=value>...', 'metadata', 'such as team=web; repeat for more, or `none`', pairsOf],
-  ['--allow-model <model>...', 'allowed_models', 'allowed model or pattern; repeat for more'],
-  ['--all-models', 'allowed_models', 'allow every model', () => null],
+  [
+    '--metadata <name=value>',
+    'metadata',
+    'such as team=web; repeat for more, or `none`',
+    { isList: true, read: pairsOf },
+  ],
+  ['--allow-model <model>', 'allowed_models', 'allowed model or pattern; repeat for more', { isList: true }],
+  ['--all-models', 'allowed_models', 'allow every model', { read: () => null }],
 ]
 
 function pairsOf(metadata: readonly string[]): Record<string, string> {
@@ -57,7 +72,7 @@ function pairsOf(metadata: readonly string[]): Record<string, string> {
 const EXPIRES_HELP = 'time until the old key expires, such as 90s, 15m, 24h or 7d (default: never)'
 
 const ROTATION: readonly FieldOption[] = [
-  ['--old-expires-in <time>', 'old_expires_in_seconds', EXPIRES_HELP, secondsOf],
+  ['--old-expires-in <time>', 'old_expires_in_seconds', EXPIRES_HELP, { read: secondsOf }],
 ]
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
@@ -115,12 +130,12 @@ const ROTATE = {
 
 export function register(group: Command): void {
   registerAll(group, 'key', [
-    ['create', 'create a key and print it once', 'POST /v1/keys', CREATE],
-    ['list', 'list the keys, newest first', 'GET /v1/keys', LIST],
-    ['show <key>', 'show a key, its limits and its spend', 'GET /v1/keys/<key>', { help }],
-    ['update <key>', 'change the name or the limits of a key', 'PATCH /v1/keys/<key>', UPDATE],
-    ['revoke <key>', 'revoke a key immediately and for good', 'POST /v1/keys/<key>/revoke', REVOKE],
-    ['rotate <key>', 'create a new key on the same budget', 'POST /v1/keys/<key>/rotate', ROTATE],
+    ['create', 'create a key and print it once', 'POST', '/v1/keys', CREATE],
+    ['list', 'list the keys, newest first', 'GET', '/v1/keys', LIST],
+    ['show <key>', 'show a key, its limits and its spend', 'GET', '/v1/keys/<key>', { help }],
+    ['update <key>', 'change the name or the limits of a key', 'PATCH', '/v1/keys/<key>', UPDATE],
+    ['revoke <key>', 'revoke a key immediately and for good', 'POST', '/v1/keys/<key>/revoke', REVOKE],
+    ['rotate <key>', 'create a new key on the same budget', 'POST', '/v1/keys/<key>/rotate', ROTATE],
     KEY_REQUESTS,
   ])
 }

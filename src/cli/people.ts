@@ -23,9 +23,19 @@ const FILTERS: readonly FieldOption[] = [
 ]
 
 const BUDGETS: readonly FieldOption[] = [
-  ['--monthly-budget <usd>', 'monthly_budget_usd', 'maximum spend per month (UTC), or `none`', amountField],
-  ['--daily-budget <usd>', 'daily_budget_usd', 'maximum spend per day (UTC), or `none`', amountField],
-  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute, or `none`', amountField],
+  [
+    '--monthly-budget <usd>',
+    'monthly_budget_usd',
+    'maximum spend per month (UTC), or `none`',
+    { read: amountField },
+  ],
+  [
+    '--daily-budget <usd>',
+    'daily_budget_usd',
+    'maximum spend per day (UTC), or `none`',
+    { read: amountField },
+  ],
+  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute, or `none`', { read: amountField }],
 ]
 
 const LIMITS: readonly FieldOption[] = [
@@ -34,36 +44,39 @@ const LIMITS: readonly FieldOption[] = [
 ]
 
 const MEMBERS: readonly FieldOption[] = [
-  ['--keys-max <n>', 'keys_max', 'maximum usable keys of a person', amountField],
-  ['--key-days-max <n>', 'key_days_max', 'days after which a key expires', amountField],
+  ['--keys-max <n>', 'keys_max', 'maximum usable keys of a person', { read: amountField }],
+  ['--key-days-max <n>', 'key_days_max', 'days after which a key expires', { read: amountField }],
   ...BUDGETS,
-  ['--allow-model <model>...', 'allowed_models', 'allowed model or pattern; repeat for more'],
-  ['--all-models', 'allowed_models', 'allow every model', () => null],
+  ['--allow-model <model>', 'allowed_models', 'allowed model or pattern; repeat for more', { isList: true }],
+  ['--all-models', 'allowed_models', 'allow every model', { read: () => null }],
   ['--log-requests', 'log_requests', 'log the bodies of calls'],
   ['--no-log-requests', 'log_requests', 'do not log bodies'],
   ['--apply <whom>', 'apply', '`all`: also the people who exist'],
 ]
 
-const MOVE: readonly FieldOption[] = [['--to <account>!', 'account', 'id of the new account']]
+const MOVE: readonly FieldOption[] = [
+  ['--to <account>', 'account', 'id of the new account', { isRequired: true }],
+]
 
 const ROLL_OUT = ['tollgate people set-defaults --monthly-budget 50 --key-days-max 30']
 
 /** People over HTTP. */
 export function register(group: Command): void {
   registerAll(group, 'person', [
-    ['list', 'list people, newest first', `GET ${PATH}`, { listing: PEOPLE, options: FILTERS }],
-    ['show <id>', 'show a person, the limits and the spend', `GET ${PATH}/<id>`],
-    ['update <id>', 'change the limits of a person', `PATCH ${PATH}/<id>`, { options: LIMITS }],
-    ['block <id>', 'revoke all keys of a person and end all sessions', `POST ${PATH}/<id>/block`],
-    ['unblock <id>', 'let a person sign in again', `POST ${PATH}/<id>/unblock`],
-    ['move <id>', 'move a person to another account', `POST ${PATH}/<id>/move`, { options: MOVE }],
+    ['list', 'list people, newest first', 'GET', PATH, { listing: PEOPLE, options: FILTERS }],
+    ['show <id>', 'show a person, the limits and the spend', 'GET', `${PATH}/<id>`],
+    ['update <id>', 'change the limits of a person', 'PATCH', `${PATH}/<id>`, { options: LIMITS }],
+    ['block <id>', 'revoke all keys of a person and end all sessions', 'POST', `${PATH}/<id>/block`],
+    ['unblock <id>', 'let a person sign in again', 'POST', `${PATH}/<id>/unblock`],
+    ['move <id>', 'move a person to another account', 'POST', `${PATH}/<id>/move`, { options: MOVE }],
   ])
   registerAll(group, 'members', [
-    ['defaults', 'show what a new person gets', 'GET /gateway/v1/members'],
+    ['defaults', 'show what a new person gets', 'GET', '/gateway/v1/members'],
     [
       'set-defaults',
       'change what a new person gets',
-      'PATCH /gateway/v1/members',
+      'PATCH',
+      '/gateway/v1/members',
       { options: MEMBERS, examples: ROLL_OUT },
     ],
   ])

@@ -74,18 +74,24 @@ const PUSH = {
 
 export function register(group: Command): void {
   const [show, set, push] = registerAll(group, 'price_book', [
-    ['show [model]', SHOW_SUMMARY, `GET ${PATH}`, SHOW],
-    ['set <model>', SET_SUMMARY, `PUT ${PATH}/<model>`, SET],
-    ['push [file]', PUSH_SUMMARY, `POST ${PATH}/push`, PUSH],
+    ['show [model]', SHOW_SUMMARY, 'GET', PATH, SHOW],
+    ['set <model>', SET_SUMMARY, 'PUT', `${PATH}/<model>`, SET],
+    ['push [file]', PUSH_SUMMARY, 'POST', `${PATH}/push`, PUSH],
   ])
   registerAll(group, 'list', [
-    ['missing', 'models that were asked for and have no price', `GET ${PATH}/missing`, { listing: MISSING }],
+    [
+      'missing',
+      'models that were asked for and have no price',
+      'GET',
+      `${PATH}/missing`,
+      { listing: MISSING },
+    ],
   ])
   show?.alias('list').action(showPrices)
   set?.action(setPrice)
   push?.action(pushPrices)
   registerAll(group, 'price', [
-    ['unset <model>', 'end the price that was set for a model', `GET ${PATH}`],
+    ['unset <model>', 'end the price that was set for a model', 'GET', PATH],
   ])[0]?.action(unsetPrice)
   group
     .command('check <file>')

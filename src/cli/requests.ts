@@ -45,7 +45,8 @@ const formats = ['csv', 'ndjson']
 export const KEY_REQUESTS: ApiCommand = [
   'requests <key>',
   'list or export the calls of a key',
-  'GET /v1/keys/<key>/requests',
+  'GET',
+  '/v1/keys/<key>/requests',
   { listing: CALLS, options: FILTERS, formats },
 ]
 
@@ -54,7 +55,8 @@ const PATH = '/gateway/v1/requests'
 const LIST: ApiCommand = [
   'list',
   'list or export calls, newest first (the default command)',
-  `GET ${PATH}`,
+  'GET',
+  PATH,
   {
     listing: CALLS,
     options: FILTERS,
@@ -71,7 +73,8 @@ const LIST: ApiCommand = [
 const SHOW: ApiCommand = [
   'show <id>',
   'show the full record and the bill of a call',
-  `GET ${PATH}/<id>`,
+  'GET',
+  `${PATH}/<id>`,
   {
     defaults: { expand: 'bill' },
     show: printCall,

@@ -28,7 +28,7 @@ const USAGE = {
 }
 
 export function register(command: Command): void {
-  registerAll(command, 'usage', [['', '', 'GET /v1/usage', USAGE]])
+  registerAll(command, 'usage', [['', '', 'GET', '/v1/usage', USAGE]])
 }
 
 async function printUsage(answer: ApiAnswer<AnsweredObject>, options: CommandOptions): Promise<void> {

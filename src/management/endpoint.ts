@@ -1,7 +1,7 @@
 import type { AccountRule, RequiredRole } from './roles.ts'
 import type { Method, RouteParts } from './route.ts'
 
-interface EndpointTraits {
+interface RowTraits {
   /** The kinds of the records in the path, in order. */
   readonly nouns?: readonly string[]
   /** Does not count as a change: whoever has lost a key must always be able to revoke it. */
@@ -10,7 +10,7 @@ interface EndpointTraits {
   readonly isForOwn?: true
 }
 
-export interface OwnEndpoint extends EndpointTraits {
+export interface OwnEndpoint extends RowTraits {
   readonly method: Method
   readonly path: `/${string}`
   /** The operation id of the OpenAPI document. */
@@ -28,7 +28,7 @@ export function endpoint(
   role: RequiredRole,
   account: AccountRule,
   route: OwnEndpoint['route'],
-  traits: EndpointTraits = {},
+  traits: RowTraits = {},
 ): OwnEndpoint {
   return { method, path, id, role, account, route, ...traits }
 }

@@ -24,15 +24,15 @@ interface UpstreamFetch {
   take(contentType: string): (chunk: Buffer) => void
 }
 
-interface AnswerHead {
+interface ObjectAnswer {
   readonly status: number
   readonly retryAfterMs: number | null
 }
 
-const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
+const NO_ANSWER: ObjectAnswer = { status: 0, retryAfterMs: null }
 
 /** Sends a GET. Status 0: there was no complete answer. */
-async function fetchPath(request: UpstreamFetch): Promise<AnswerHead> {
+async function fetchPath(request: UpstreamFetch): Promise<ObjectAnswer> {
   const { surface, upstream, path, idleMs, totalMs, take } = request
   const { url, key, fixedHeaders, pool } = upstream
   let head = NO_ANSWER
@@ -74,7 +74,7 @@ async function fetchPath(request: UpstreamFetch): Promise<AnswerHead> {
 }
 
 /** `metered` is null unless the request succeeded. */
-type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
+type UpstreamAnswer = ObjectAnswer & { readonly metered: Metered | null }
 
 export async function fetchObject(
   surface: Surface,
