@@ -11,7 +11,12 @@ const GROUPS_HELP = 'day (default), hour, model, key or account; several with co
 const PARAMETERS: readonly FieldOption[] = [
   ['--start <date>', 'start', 'first day, such as 2026-11-01 (the first of this month)'],
   ['--end <date>', 'end', 'last day (today)'],
-  ['--group-by <dimensions>', 'group_by', GROUPS_HELP, (text) => (text === 'none' ? undefined : text)],
+  [
+    '--group-by <dimensions>',
+    'group_by',
+    GROUPS_HELP,
+    { read: (text) => (text === 'none' ? undefined : text) },
+  ],
 ]
 
 const USAGE = {
