@@ -284,6 +284,7 @@ const CASES: readonly Case[] = [
   ['a bound of 0 gets no surcharge', bound(0), { overrunNanos: 30n }, [0, 0, 0]],
   // Checks that take over a hold
   ['a check of a held budget', { ...bound(1), isCheckOnly: true }, onKey(5, 4, 9), [0, 0, 0]],
+  ['a check of a revoked key', { ...bound(1), isCheckOnly: true }, { revokedAtMs: 1 }, 'revoked_key'],
   ['a check of a spent budget', { ...bound(1), isCheckOnly: true }, onKey(9, 0, 9), 'budget_exceeded'],
 ]
 

@@ -1,8 +1,40 @@
 import assert from 'node:assert/strict'
 import { countInputAudio } from '../../src/providers/chat/audio.ts'
+import { frames, wav } from '../support/audio-bytes.ts'
 import { test } from '../support/suite.ts'
 
 const quantityOf = (file: Buffer) => countInputAudio(null, true, { file, bodyBytes: file.length }, null)
+
+const secondsOf = async (file: Buffer) => Number((await quantityOf(file)).audio_input_milliseconds) / 1_000
+
+/** A file whose header states one sample of 16 kHz. */
+function shortFlac(): Buffer {
+  const info = Buffer.alloc(34)
+  info.writeBigUInt64BE((16_000n << 44n) | (15n << 36n) | 1n, 10)
+  return Buffer.concat([
+    Buffer.from('fLaC'),
+    Buffer.from([0x80, 0, 0, info.length]),
+    info,
+    Buffer.alloc(2_000_000),
+  ])
+}
+
+const FILES: Readonly<Record<string, readonly [Buffer, seconds: number]>> = {
+  'a WAV of 8 kHz and 8 bit': [wav(20_000, { hz: 8_000, bits: 8 }), 20],
+  'a WAV of 48 kHz and two channels': [wav(20_000, { hz: 48_000, channels: 2 }), 20],
+  'an MP3 of 8 kbit/s': [frames([0xff, 0xe3, 0x18, 0xc4], 72, 277), 20],
+  'an MP3 of 320 kbit/s': [frames([0xff, 0xfb, 0xe4, 0xc4], 960, 833), 20],
+  'a compressed file whose header states too short a length, by its bytes': [shortFlac(), 11],
+  'an unknown format, as speech of 16 kbit/s': [Buffer.from(`#!AMR\n${'<'.repeat(19_994)}`), 10],
+}
+
+for (const [what, [file, seconds]] of Object.entries(FILES))
+  test(`the length of ${what}`, async () => assert.equal(await secondsOf(file), seconds))
+
+test('a file that overstates its length has at most what its bytes can hold', async () => {
+  const boaster = wav(100, { stated: 500_000_000 })
+  assert.ok((await secondsOf(boaster)) <= Math.ceil(boaster.length / 100))
+})
 
 async function countTurns<T>(work: Promise<T>): Promise<{ readonly turns: number; readonly result: T }> {
   let turns = 0
