@@ -1,5 +1,5 @@
 import type { OwnUpstream } from '../kernel/vocabulary.ts'
-import { type AdminKeyRecord, type KeyRecord, keyStatus, LIMIT_NAMES } from '../keys/key-store.ts'
+import { type AdminKeyRecord, type KeyRecord, LIMIT_NAMES, shownStatus } from '../keys/key-store.ts'
 import { type MemberLimits, PERSON_LIMIT_NAMES, type PersonRecord } from '../keys/person-store.ts'
 import type { AccountRecord, Balance, CreditEntry } from '../ledger/account.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
@@ -21,7 +21,7 @@ export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Writt
     id: key.id,
     object: 'key',
     ...fieldsOf(key, ['accountId', 'budgetId', 'personId', 'name', 'prefix', 'last4']),
-    status: keyStatus(key, nowMs),
+    status: shownStatus(key, nowMs),
     ...fieldsOf(key, LIMIT_NAMES),
     month_spend_usd: usd(key.month.spentNanos),
     month_held_usd: usd(key.month.heldNanos),

@@ -43,6 +43,7 @@ export type Redemption =
 /** The key of a device that is not revoked and can be refreshed. */
 export interface Device extends Pick<KeyRecord, 'id' | 'accountId'> {
   readonly personId: string
-  readonly expiresAtMs: number
+  readonly expiresAtMs: number | null
+  /** False: it must be refreshed first. */
   readonly isUsable: boolean
 }

@@ -138,10 +138,19 @@ export interface AdminKeyQuery extends Omit<ListQuery, 'accountId'> {
   readonly scope: AdminScope
 }
 
+/** Whether the key works now. */
 export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, nowMs: number): KeyStatus {
   if (key.revokedAtMs !== null) return 'revoked'
   if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return 'expired'
   return 'usable'
+}
+
+type EndOfKey = Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs' | 'deviceUntilMs'>
+
+/** The status of the record. A device that can refresh itself is usable: whoever revokes it must find it. */
+export function shownStatus(key: EndOfKey, nowMs: number): KeyStatus {
+  const status = keyStatus(key, nowMs)
+  return status === 'expired' && (key.deviceUntilMs ?? 0) > nowMs ? 'usable' : status
 }
 
 /** How far a sweep for keys that expire has come: the days before the expiry, and the last key that it read. */

@@ -84,7 +84,7 @@ export class AgentEndpoints {
     if ((this.#known.get(name) ?? 0) <= nowMs) {
       const device = await this.#findDevice(credential.digest, nowMs)
       if ('code' in device) return deny(exchange, device)
-      this.#known.set(name, device.expiresAtMs)
+      this.#known.set(name, device.expiresAtMs ?? nowMs + limits.deviceUsableMs)
     }
     const served = this.#settings
     if (served === null) return deny(exchange, NO_SETTINGS)

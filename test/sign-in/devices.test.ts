@@ -220,6 +220,16 @@ for (const [n, [what, part, refreshes]] of leavers.entries())
     else assert.deepEqual([status, error, shown['status'], works], [400, 'invalid_grant', 'blocked', 401])
   })
 
+test('a provider that hangs keeps no device waiting for long, and blocks nobody', async () => {
+  const browser = await person('patient', { refreshToken: 'of patient' })
+  const device = await signInDevice(gateway, browser)
+  clock.advance(HOUR_MS)
+  provider.part = { silent: '/token' }
+  assert.equal((await device.refresh(gateway)).status, 200)
+  provider.part = {}
+  assert.equal(await call(device), 200)
+})
+
 async function createKey(browser: PersonBrowser) {
   const headers = { 'sec-fetch-site': 'same-origin' }
   const { text } = await browser.open('/v1/keys', 'POST', headers, { name: 'key', person: 'me' })

@@ -103,7 +103,7 @@ const isRefreshable = (digest: Uint8Array, atMs: number): Sql =>
 
 function* findDevice(digest: Uint8Array, atMs: number): Operation<Device | null> {
   const [row] = yield sql`
-    SELECT id, account_id, person_id, expires_at_ms, expires_at_ms > (SELECT ${now(atMs)}) AS is_usable
+    SELECT id, account_id, person_id, expires_at_ms, coalesce(expires_at_ms > (SELECT ${now(atMs)}), true) AS is_usable
     FROM api_key WHERE ${isRefreshable(digest, atMs)}`
   return row === undefined ? null : { ...recordOf<Device>(row), isUsable: bool(row, 'is_usable') }
 }

@@ -7,11 +7,11 @@ import {
   type KeyQuery,
   type KeyRecord,
   type KeySuccessor,
-  keyStatus,
   LIMIT_NAMES,
   type NewKey,
   type Page,
   type SweptTo,
+  shownStatus,
 } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { columnOf } from '../../ledger/call-columns.ts'
@@ -56,7 +56,7 @@ function* lockKey(accountId: string, id: string, atMs: number) {
     FOR NO KEY UPDATE`)
   const nowMs = yield* currentTime(atMs)
   const key = yield* getKey(accountId, id, atMs)
-  return key === null ? null : { key, nowMs, isUsable: keyStatus(key, nowMs) === 'usable' }
+  return key === null ? null : { key, nowMs, isUsable: shownStatus(key, nowMs) === 'usable' }
 }
 
 const updateKey = atomic(function* (
@@ -81,11 +81,9 @@ const updateKey = atomic(function* (
   return { kind: 'changed', key } as const
 })
 
-/** The key of a device is revoked even if it has expired, because a refresh would revive it. */
 export const endKey = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {
   const locked = yield* lockKey(accountId, id, atMs)
-  if (locked === null || locked.key.revokedAtMs !== null) return locked?.key ?? null
-  if (!locked.isUsable && locked.key.deviceUntilMs === null) return locked.key
+  if (locked === null || !locked.isUsable) return locked?.key ?? null
   yield sql`UPDATE api_key SET revoked_at_ms = ${locked.nowMs} WHERE id = ${id}`
   const key = present(yield* getKey(accountId, id, atMs))
   yield* recordKeyEvent('key.revoked', key, actor, atMs)
@@ -189,10 +187,10 @@ export function orMetadataPair(search: string): Sql {
   return sql`OR EXISTS (SELECT 1 FROM ${PAIRS} AS pair WHERE 'metadata.' || pair.key || ':' || pair.value = ${search})`
 }
 
-/** The status of a key in SQL, by the same rules as `keyStatus`. */
+/** The status of a key in SQL, by the same rules as `shownStatus`. */
 function keyStatusSql(at: Sql): Sql {
-  return sql`CASE WHEN revoked_at_ms IS NOT NULL THEN 'revoked' WHEN expires_at_ms <= ${at} THEN 'expired'
-    ELSE 'usable' END`
+  return sql`CASE WHEN revoked_at_ms IS NOT NULL THEN 'revoked'
+    WHEN expires_at_ms <= ${at} AND coalesce(device_until_ms, 0) <= ${at} THEN 'expired' ELSE 'usable' END`
 }
 
 const lastOf = (table: string) =>

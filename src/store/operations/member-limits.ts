@@ -14,9 +14,10 @@ export function* readMemberLimits(accountId: string): Operation<MemberLimits> {
   return row === undefined ? MEMBER_LIMITS : recordOf<MemberLimits>(row)
 }
 
-/** The condition of a usable key. */
+/** The condition of a usable key. A device is usable as long as it can be refreshed. */
 export function isUsable(nowMs: number): Sql {
-  return sql`revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs})`
+  return sql`revoked_at_ms IS NULL
+    AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs} OR device_until_ms > ${nowMs})`
 }
 
 interface KeyOwner {

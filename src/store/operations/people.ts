@@ -180,13 +180,11 @@ export function* changeLimits(
   return person
 }
 
-/** Revokes all keys and ends all sessions. An expired device is revoked too, because a refresh would revive it. */
+/** Revokes all keys, devices included, and ends all sessions. */
 export function* endAccess({ id, accountId }: PersonRecord, actor: Actor, nowMs: number): Operation<void> {
   const revoked = yield sql`
     UPDATE api_key SET revoked_at_ms = ${nowMs}
-    WHERE person_id = ${id} AND revoked_at_ms IS NULL
-      AND (device_until_ms IS NOT NULL OR expires_at_ms IS NULL OR expires_at_ms > ${nowMs})
-    RETURNING id`
+    WHERE person_id = ${id} AND ${isUsable(nowMs)} RETURNING id`
   yield sql`DELETE FROM session WHERE person_id = ${id}`
   yield sql`DELETE FROM device_code WHERE person_id = ${id}`
   yield sql`UPDATE person SET refresh_token = NULL WHERE id = ${id}`

@@ -3,6 +3,7 @@ import type { ClaimedCheck, PersonToCheck } from '../../keys/person-store.ts'
 import { recordOf, text } from '../rows.ts'
 import { nextCheckMs } from './check-time.ts'
 import { takeLease } from './lease.ts'
+import { isUsable } from './member-limits.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { endAccess, lockPerson, setStatus } from './people.ts'
 import { FOR_DELETE, FOR_UPDATE, sql } from './sql.ts'
@@ -37,9 +38,7 @@ const claimDueCheck = atomic(function* (node: string, atMs: number): Operation<C
   for (const row of due) {
     const id = text(row, 'id')
     yield* markChecked(id, nowMs)
-    const keys = yield sql`
-      SELECT id FROM api_key WHERE person_id = ${id} AND revoked_at_ms IS NULL
-        AND (device_until_ms > ${nowMs} OR expires_at_ms IS NULL OR expires_at_ms > ${nowMs}) LIMIT 1`
+    const keys = yield sql`SELECT id FROM api_key WHERE person_id = ${id} AND ${isUsable(nowMs)} LIMIT 1`
     if (keys.length > 0) return { kind: 'person', person: recordOf<PersonToCheck>(row) }
   }
   return { kind: 'keyless' }

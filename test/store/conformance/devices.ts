@@ -123,6 +123,15 @@ export function deviceConformance(storeName: string, openStore: OpenStoreUnderTe
     const names = ['by_itself', 'by_admin', 'by_block']
     for (const name of names) await signIn(store, name)
     const later = NOON + 2 * HOUR_MS
+    const usable = {
+      accountId: null,
+      status: 'usable',
+      search: null,
+      after: null,
+      limit: 9,
+      atMs: later,
+    } as const
+    assert.equal((await store.listKeys(usable)).rows.length, 3)
     await store.revokeDevice(digestOf('by_itself'), later)
     await store.revokeKey('default', 'key_by_admin', later, ADMIN)
     await begin(store, 'approved')

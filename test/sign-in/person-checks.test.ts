@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import { Secret } from '../../src/kernel/secret.ts'
+import type { ClaimedCheck, PersonToCheck } from '../../src/keys/person-store.ts'
+import { createSecretSealer } from '../../src/keys/secrets.ts'
+import { PersonChecks } from '../../src/sign-in/person-checks.ts'
+import { test } from '../support/suite.ts'
+import { settingsOf } from './played-people.ts'
+
+const sealer = createSecretSealer(new Secret('a pepper of sixteen'), 'refresh tokens')
+const issuer = 'https://login.example'
+
+const personToCheck = (name: string): PersonToCheck => ({
+  ...{ id: `per_${name}`, accountId: 'default', email: '', role: 'member', issuer, subject: name },
+  refreshToken: sealer.seal(new Secret(`token of ${name}`), `${issuer} ${name}`),
+})
+
+test('whoever is due is asked about, one after the other, and only leavers are blocked', async () => {
+  const due: ClaimedCheck[] = [
+    { kind: 'person', person: personToCheck('stays') },
+    { kind: 'keyless' },
+    { kind: 'person', person: personToCheck('left') },
+  ]
+  const blocked = Promise.withResolvers<string>()
+  const asked: string[] = []
+  const replaced: string[] = []
+  let asking = 0
+  const checks = new PersonChecks({
+    settings: settingsOf({ issuer }),
+    provider: {
+      async refresh(token, subject) {
+        assert.equal(++asking, 1, 'two requests at once')
+        asked.push(`${subject}: ${token.reveal()}`)
+        await new Promise((resolve) => setImmediate(resolve))
+        asking -= 1
+        if (subject === 'left') return { kind: 'unknown' }
+        const claims = { email: 'a@example.com', email_verified: true, groups: ['developers'] }
+        return { kind: 'confirmed', claims, refreshToken: 'next' }
+      },
+    },
+    store: {
+      claimDueCheck: async () => due.shift() ?? { kind: 'nobody' },
+      claimCheck: async () => null,
+      async blockLeaver({ id }) {
+        blocked.resolve(id)
+        return true
+      },
+      async replaceRefreshToken(person, next) {
+        replaced.push(sealer.open(next, `${issuer} ${person.subject}`).reveal())
+      },
+    },
+    clock: systemClock,
+    log: createLog('silent'),
+    node: 'a',
+    tokenSealer: sealer,
+    recheckWaitingCalls() {},
+  })
+  checks.start()
+  assert.equal(await blocked.promise, 'per_left')
+  await checks.stop()
+  assert.deepEqual(asked, ['stays: token of stays', 'left: token of left'])
+  assert.deepEqual(replaced, ['next'])
+})
