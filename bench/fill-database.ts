@@ -44,6 +44,7 @@ db.exec('BEGIN')
 const accounts = 1 + (plan.otherAccounts ?? 0)
 if (accounts > 1) fillAccounts()
 fillKeys()
+if (plan.people !== undefined) fillPeople(plan.people)
 if (plan.calls > 0) fillCalls()
 db.exec('COMMIT')
 db.exec('PRAGMA journal_mode = wal')
@@ -83,6 +84,21 @@ function fillKeys(): void {
     secrets.push(secret.reveal())
   }
   writeFileSync(join(plan.dataDir, SECRET_KEYS_FILE), `${shuffled(secrets).join('\n')}\n`)
+}
+
+/** All keys of a person draw on one budget. */
+function fillPeople(people: number): void {
+  db.prepare(
+    `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :people)
+     INSERT INTO person (id, account_id, budget_id, issuer, subject, email, name, search_upper, role, created_at_ms,
+       last_seen_at_ms, checked_at_ms, check_due_ms)
+     SELECT printf('per_%026d', i), 'default', printf('bud_%026d', i), 'https://login.example', 'subject ' || i,
+       'person' || i || '@example.com', 'Person ' || i, 'PERSON ' || i, 'member', 0, 0, 0, 0 FROM n`,
+  ).run({ people: BigInt(people) })
+  const owner = 'CAST(substr(id, 5) AS INTEGER) % :people'
+  db.prepare(
+    `UPDATE api_key SET person_id = printf('per_%026d', ${owner}), budget_id = printf('bud_%026d', ${owner})`,
+  ).run({ people: BigInt(people) })
 }
 
 function fillToday(): void {

@@ -9,8 +9,8 @@ Measures Tollgate beside a direct connection, nginx (if installed) and a bare pi
 pinned to one core, the load and the upstream on another, in alternating order. Writes rounds, tables and charts to
 bench/results, which git ignores. A whole run takes an hour; nothing else should run on the machine.
 
-  --only <names>       only workloads whose names begin so, with commas between: 2kB, streams-300, keys, accounts, usage,
-                       start, stores
+  --only <names>       only workloads whose names begin so, with commas between: 2kB, streams-300, keys, accounts, people,
+                       usage, start, stores
   --subjects <names>   only these, of direct, nginx, pipe, tollgate
   --rounds <n>         rounds of each workload (5)
   --seconds <s>        how long each is measured (5)

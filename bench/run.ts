@@ -5,6 +5,7 @@ import { chooseCores, moveTo } from './cores.ts'
 import { accountsGroup } from './groups/accounts.ts'
 import type { Group, Plan } from './groups/group.ts'
 import { fewKeysGroup, keysGroup } from './groups/keys.ts'
+import { peopleGroup } from './groups/people.ts'
 import { requestGroups } from './groups/requests.ts'
 import { soakGroup } from './groups/soak.ts'
 import { startGroup } from './groups/start.ts'
@@ -94,6 +95,7 @@ function allGroups(plan: Plan, options: Options): Group[] {
           fewKeysGroup(plan),
           keysGroup(plan),
           accountsGroup(plan),
+          peopleGroup(plan),
           usageGroup(plan),
           startGroup(plan),
           ...storesGroups(plan),

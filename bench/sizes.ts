@@ -21,6 +21,7 @@ export interface Sizes {
   readonly keys: readonly [few: number, more: number, most: number]
   readonly keysInUse: readonly KeysInUse[]
   readonly accounts: readonly [few: number, many: number]
+  readonly people: readonly [few: number, many: number]
   readonly usageCallsFew: number
   readonly usageCallsMany: number
   readonly startCalls: number
@@ -43,6 +44,7 @@ export const FULL: Sizes = {
     { count: 1_000, allUsedToday: true },
   ],
   accounts: [1, 10_000],
+  people: [10, 10_000],
   usageCallsFew: 5_000,
   usageCallsMany: 5_000_000,
   startCalls: 1_000_000,
@@ -55,6 +57,7 @@ export const QUICK: Sizes = {
   streamsMany: 200,
   keys: [1_000, 5_000, 20_000],
   accounts: [1, 100],
+  people: [10, 100],
   usageCallsMany: 50_000,
   startCalls: 20_000,
 }
