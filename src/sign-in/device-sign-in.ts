@@ -94,10 +94,10 @@ export class DeviceSignIn {
   async #begin(exchange: Exchange): Promise<OAuthReply> {
     const { store, clock, digestKey, dashboardUrl } = this.#door
     const atMs = clock.nowMs()
-    const seconds = this.#onNode.admit('', atMs) ?? this.#byAddress.admit(networkOf(exchange.clientIp), atMs)
+    const seconds = this.#secondsToWait(networkOf(exchange.clientIp), atMs)
     if (seconds !== null) {
       const wait = ['retry-after', String(seconds)]
-      return oauthError('slow_down', `Too many sign-ins from this address. Try again in ${seconds} s.`, wait)
+      return oauthError('slow_down', `Too many sign-ins have begun. Try again in ${seconds} s.`, wait)
     }
     const deviceCode = randomBytes(32).toString('base64url')
     const digest = digestOf(deviceCode, digestKey)
@@ -118,6 +118,12 @@ export class DeviceSignIn {
         interval: 5,
       },
     }
+  }
+
+  /** What one address may not begin does not count for the node: it must not lock the others out. */
+  #secondsToWait(address: string, atMs: number): number | null {
+    const [node, addresses] = [this.#onNode, this.#byAddress]
+    return node.secondsToWait('', atMs) ?? addresses.admit(address, atMs) ?? node.admit('', atMs)
   }
 
   async #exchangeToken(form: Form): Promise<OAuthReply> {
