@@ -5,6 +5,7 @@ import { Secret } from '../../src/kernel/secret.ts'
 import type { ClaimedCheck, PersonToCheck } from '../../src/keys/person-store.ts'
 import { createSecretSealer } from '../../src/keys/secrets.ts'
 import { PersonChecks } from '../../src/sign-in/person-checks.ts'
+import { withDeadline } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
 import { settingsOf } from './played-people.ts'
 
@@ -57,7 +58,8 @@ test('whoever is due is asked about, one after the other, and only leavers are b
     recheckWaitingCalls() {},
   })
   checks.start()
-  assert.equal(await blocked.promise, 'per_left')
+  const leaver = await withDeadline(blocked.promise, () => 'nobody was blocked')
+  assert.equal(leaver, 'per_left')
   await checks.stop()
   assert.deepEqual(asked, ['stays: token of stays', 'left: token of left'])
   assert.deepEqual(replaced, ['next'])
