@@ -8,7 +8,13 @@ export type { EventObject as ActivityEvent } from '../../src/api/event.ts'
 export type { ListOf } from '../../src/api/fields.ts'
 export type { Key } from '../../src/api/key.ts'
 export type { OverviewObject as Overview, Session } from '../../src/api/overview.ts'
-export type { PriceBookObject as PriceBook, PricedModel } from '../../src/api/prices.ts'
+export type { Members, Person } from '../../src/api/person.ts'
+export type {
+  MissingPrice,
+  PriceBookObject as PriceBook,
+  PricedModel,
+  PricePush,
+} from '../../src/api/prices.ts'
 export type { Bill, RequestRecord as Call } from '../../src/api/request.ts'
 export type { Usage, UsageBucketObject as Bucket } from '../../src/api/usage.ts'
 export type { Delivery, Webhook } from '../../src/api/webhook.ts'
@@ -21,18 +27,25 @@ export class ApiError extends Error {
   readonly requestId: string | null
   /** The field or parameter that was refused. */
   readonly param: string | null
+  /** Where people sign in, if nobody has. Null: with a key only. */
+  readonly signInPath: string | null
 
   constructor(
     status: number,
     code: string,
     message: string,
-    { requestId = null, param = null }: { requestId?: string | null; param?: string | null } = {},
+    {
+      requestId = null,
+      param = null,
+      signInPath = null,
+    }: Partial<Pick<ApiError, 'requestId' | 'param' | 'signInPath'>> = {},
   ) {
     super(message)
     this.status = status
     this.code = code
     this.requestId = requestId
     this.param = param
+    this.signInPath = signInPath
   }
 }
 
@@ -48,7 +61,7 @@ export function watchSession(ended: (() => void) | null): void {
  * addressed by its id is found in its own account, whatever the account of the page.
  */
 export function urlOf(path: string): string {
-  const isGlobal = /^\/gateway\/v1\/(accounts(?!\/self)|prices|session)/.test(path)
+  const isGlobal = /^\/gateway\/v1\/(accounts(?!\/self)|prices|session|device)/.test(path)
   const isById = /^\/(gateway\/)?v1\/[a-z-]+\/[a-z]+_[0-9A-Z]{26}\b/.test(path)
   return isGlobal || isById ? path : withAccount(path)
 }
@@ -95,18 +108,23 @@ function recordIn(text: string): object | null {
 }
 
 interface ErrorAnswer {
-  readonly error?: { readonly code?: string; readonly message?: string; readonly param?: string | null }
+  readonly error?: {
+    readonly code?: string
+    readonly message?: string
+    readonly param?: string | null
+    readonly details?: { readonly sign_in_path?: string }
+  }
 }
 
 function errorOf({ status, headers }: Response, answer: object | null): ApiError {
   const requestId = [...headers].find(([name]) => name.endsWith('-request-id'))?.[1] ?? null
-  const { code, message, param = null } = (answer as ErrorAnswer | null)?.error ?? {}
+  const { code, message, param = null, details } = (answer as ErrorAnswer | null)?.error ?? {}
   if (code === undefined || message === undefined) {
     const words = `Something between this page and the gateway answered ${status}. The gateway may be starting: try again.`
     return new ApiError(status, `http_${status}`, words, { requestId })
   }
   if (status === 401) onEnded?.()
-  return new ApiError(status, code, message, { requestId, param })
+  return new ApiError(status, code, message, { requestId, param, signInPath: details?.sign_in_path ?? null })
 }
 
 /** `name`: the idempotency key. A command that is sent again with the same name has no further effect. */

@@ -1,15 +1,19 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useErrorBoundary, useState } from 'preact/hooks'
-import { ApiError, type Session, send, watchSession } from './api.ts'
+import { ApiError, fetchJson, type Session, send, watchSession } from './api.ts'
 import { SignedIn, usePermissions } from './data.ts'
-import { DEVELOPER_PAGES, Frame } from './frame.tsx'
+import { Frame, isOffered } from './frame.tsx'
 import { AccountPage, AccountsPage } from './pages/accounts.tsx'
 import { ActivityPage } from './pages/activity.tsx'
 import { CreditsPage } from './pages/credits.tsx'
 import { DeveloperPage } from './pages/developer.tsx'
+import { DevicePage } from './pages/device.tsx'
 import { KeyPage } from './pages/key.tsx'
 import { KeysPage } from './pages/keys.tsx'
+import { MePage } from './pages/me.tsx'
 import { OverviewPage } from './pages/overview.tsx'
+import { PeoplePage } from './pages/people.tsx'
+import { PersonPage } from './pages/person.tsx'
 import { PricesPage } from './pages/prices.tsx'
 import { RequestPage } from './pages/request.tsx'
 import { RequestsPage } from './pages/requests.tsx'
@@ -38,6 +42,8 @@ function storedSession(): Session | null {
 export function App() {
   const [session, setSession] = useState(storedSession)
   const [hasEnded, setEnded] = useState(() => session === null && localStorage.getItem(SESSION) !== null)
+  const [signInPath, setSignInPath] = useState<string | null>(null)
+  const [isChecked, setChecked] = useState(false)
   const route = useRoute()
   const account = route.query.get('account')
 
@@ -50,16 +56,27 @@ export function App() {
     setEnded(hasEnded)
     setSession(null)
   }
+  async function signOut(): Promise<void> {
+    const ended = await send<{ end_session_url: string | null } | null>(
+      'DELETE',
+      '/gateway/v1/session',
+    ).catch(() => null)
+    endSession(false)
+    if (ended?.end_session_url != null) location.assign(ended.end_session_url)
+  }
   useEffect(() => watchSession(session === null ? null : () => endSession(true)), [session])
+  // The cookie may be there without a stored session, after a sign-in at the identity provider; and roles change.
+  useEffect(() => {
+    void fetchJson<Session>('GET', '/gateway/v1/session')
+      .then(startSession, (error: ApiError) => setSignInPath(error.signInPath))
+      .finally(() => setChecked(true))
+  }, [session === null])
 
-  if (session === null) return <SignIn hasEnded={hasEnded} onSession={startSession} />
+  if (session === null)
+    return isChecked ? <SignIn hasEnded={hasEnded} path={signInPath} onSession={startSession} /> : null
   return (
     <SignedIn.Provider value={session}>
-      <Frame
-        key={account ?? ''}
-        route={route}
-        onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => endSession(false))}
-      >
+      <Frame key={account ?? ''} route={route} onSignOut={() => void signOut()}>
         <Guarded key={route.path}>
           <Page route={route} />
         </Guarded>
@@ -77,21 +94,37 @@ function Guarded({ children }: { readonly children: ComponentChildren }) {
 }
 
 function Page({ route }: { readonly route: Route }): ComponentChildren {
-  const { isDeveloper, isOperator } = usePermissions()
+  const permissions = usePermissions()
+  const { isDeveloper, isMember, isOperator, person } = permissions
   const [, section = '', id = ''] = route.path.split('/')
-  if (isDeveloper && !DEVELOPER_PAGES.some(({ path }) => path === `/${section}`))
+  const isOwnKey = isMember && section === 'keys' && id !== ''
+  if (!isOwnKey && !isOffered(permissions, section))
     return (
       <MessagePage
-        title="Not for API keys"
-        words="This page needs an admin key. You are signed in with an API key, which sees its own spend, limits and calls."
+        title="Not for you"
+        words={
+          isDeveloper
+            ? 'This page needs an admin key. You are signed in with an API key, which sees its own spend, limits and calls.'
+            : 'This page is for admins. You see your own keys, spend and calls.'
+        }
+      />
+    )
+  if (person === null && (section === 'me' || section === 'device'))
+    return (
+      <MessagePage
+        title="For people"
+        words="You signed in with a key. Sign out, and sign in with your company account."
       />
     )
   if (section === 'accounts' && !isOperator)
     return <MessagePage title="Accounts" words="Only operators manage accounts. Your key has one account." />
   const query = route.query
+  const me = () => person && <MePage id={person.id} />
   const pages: Readonly<Record<string, () => ComponentChildren>> = {
-    '': () => (isDeveloper ? <DeveloperPage /> : <OverviewPage />),
+    '': () => (isDeveloper ? <DeveloperPage /> : isMember ? me() : <OverviewPage />),
+    me,
     keys: () => (id === '' ? <KeysPage query={query} /> : <KeyPage key={id} id={id} />),
+    people: () => (id === '' ? <PeoplePage query={query} /> : <PersonPage key={id} id={id} />),
     usage: () => <UsagePage query={query} />,
     requests: () => (id === '' ? <RequestsPage query={query} /> : <RequestPage key={id} id={id} />),
     credits: () => <CreditsPage query={query} />,
@@ -100,6 +133,7 @@ function Page({ route }: { readonly route: Route }): ComponentChildren {
     activity: () => <ActivityPage query={query} />,
     webhooks: () => <WebhooksPage query={query} />,
     prices: () => <PricesPage query={query} />,
+    device: () => person && <DevicePage query={query} person={person} />,
   }
   return pages[section]?.() ?? <MessagePage title="Not found" words="This page does not exist." />
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Key, ListOf, PriceBook } from './api.ts'
+import type { Key, ListOf, Person, PriceBook } from './api.ts'
 import s from './command-menu.module.css'
 import { usePermissions, useResource } from './data.ts'
 import { Dialog } from './parts/dialog.tsx'
@@ -17,6 +17,7 @@ const RECORD_PAGES: Readonly<Record<string, string>> = {
   req: '/requests/',
   key: '/keys/',
   acct: '/accounts/',
+  per: '/people/',
   wh: '/webhooks?id=',
 }
 
@@ -38,7 +39,7 @@ function matches({ title, kind }: Command, search: string): boolean {
     .every((word) => text.includes(word))
 }
 
-/** Ctrl-K or ⌘K opens a menu of all pages, keys, models and actions, and of every record by its id. */
+/** Ctrl-K or ⌘K opens a menu of all pages, keys, people, models and actions, and of every record by its id. */
 export function CommandMenu({ commands }: { readonly commands: readonly Command[] }) {
   const [isOpen, setOpen] = useState(false)
   useEffect(() => {
@@ -68,18 +69,24 @@ interface MenuProps {
 }
 
 function Menu({ commands, onClose }: MenuProps) {
-  const { isDeveloper } = usePermissions()
+  const { isDeveloper, maySeeAll } = usePermissions()
   const [typed, setTyped] = useState('')
   const [at, setAt] = useState(0)
   const search = typed.trim()
   const asksApi = search.length > 1 && !isDeveloper
   const keys = useResource<ListOf<Key>>(asksApi ? withQuery('/v1/keys', { search, limit: SHOWN_MAX }) : null)
+  const people = useResource<ListOf<Person>>(
+    asksApi && maySeeAll ? withQuery('/gateway/v1/people', { search, limit: SHOWN_MAX }) : null,
+  )
   const book = useResource<PriceBook>(asksApi ? '/gateway/v1/prices' : null)
   const models = (book.value?.models ?? []).filter(({ id }) => id.includes(search.toLowerCase()))
   const found = [
     ...recordOf(search),
     ...commands.filter((command) => matches(command, search)),
     ...(asksApi ? (keys.value?.data ?? []) : []).map(({ id, name }) => go('Key', name, `/keys/${id}`)),
+    ...(asksApi ? (people.value?.data ?? []) : []).map(({ id, name, email }) =>
+      go('Person', name || email || id, `/people/${id}`),
+    ),
     ...(asksApi ? models : []).map(({ id }) => go('Calls of', id, withQuery('/requests', { model: id }))),
   ].slice(0, SHOWN_MAX)
   const chosen = Math.min(at, found.length - 1)
@@ -101,9 +108,9 @@ function Menu({ commands, onClose }: MenuProps) {
         type="search"
         class={s.field}
         {...COMBOBOX}
-        aria-label="Page, key, model, id or action"
+        aria-label="Page, key, person, model, id or action"
         aria-activedescendant={found.length === 0 ? undefined : `command-${chosen}`}
-        placeholder="Page, key, model, id or action"
+        placeholder="Page, key, person, model, id or action"
         value={typed}
         onInput={(event) => {
           setTyped(event.currentTarget.value)

@@ -6,13 +6,15 @@ import { setQuery } from './router.tsx'
 export const SignedIn = createContext<Session | null>(null)
 
 /**
- * Pages offer only commands that the API permits. Viewers read; admins manage one account, operators all accounts. A
- * developer, who signed in with an API key, reads the key's record, usage and calls.
+ * Pages offer only commands that the API permits. Viewers read; admins manage one account, operators all accounts. Members
+ * have their own keys. A developer, who signed in with an API key, reads the key's record, usage and calls.
  */
 export function usePermissions() {
-  const role = useContext(SignedIn)?.role
+  const { role, person = null } = useContext(SignedIn) ?? {}
   const isOperator = role === 'operator'
-  return { mayManage: role === 'admin' || isOperator, isOperator, isDeveloper: role === 'api_key' }
+  const [isMember, isDeveloper] = [role === 'member', role === 'api_key']
+  const maySeeAll = !isMember && !isDeveloper
+  return { person, mayManage: role === 'admin' || isOperator, maySeeAll, isOperator, isMember, isDeveloper }
 }
 
 /** A resource of the API on a page: the latest successful answer, and the error of a later request. */

@@ -19,6 +19,7 @@ const PAGES = [
   { path: '/requests', title: 'Requests' },
   { path: '/credits', title: 'Credits' },
   { path: '/activity', title: 'Activity' },
+  { path: '/people', title: 'People' },
   { path: '/webhooks', title: 'Webhooks' },
   { path: '/prices', title: 'Prices' },
   { path: '/accounts', title: 'Accounts' },
@@ -27,11 +28,20 @@ const PAGES = [
 
 const BAR_MAX = 5
 
-export const DEVELOPER_PAGES = [
-  { path: '/', title: 'My key' },
-  { path: '/usage', title: 'Usage' },
-  { path: '/requests', title: 'Requests' },
-] as const
+const [, , USAGE, REQUESTS] = PAGES
+const ME = { path: '/me', title: 'My keys' } as const
+
+function pagesOf({ isDeveloper, isMember, isOperator, person }: ReturnType<typeof usePermissions>) {
+  if (isDeveloper) return [{ path: '/', title: 'My key' }, USAGE, REQUESTS]
+  if (isMember) return [ME, USAGE, REQUESTS, { path: '/prices', title: 'Prices' }]
+  return [...PAGES.filter(({ path }) => isOperator || path !== '/accounts'), ...(person === null ? [] : [ME])]
+}
+
+/** Whether a session may open the pages of a section. */
+export const isOffered = (permissions: ReturnType<typeof usePermissions>, section: string) =>
+  permissions.maySeeAll ||
+  ['', 'device'].includes(section) ||
+  pagesOf(permissions).some(({ path }) => path === `/${section}`)
 
 function NodeInfo({ of: { version, store, calls_in_flight: inFlight } }: { readonly of: Overview }) {
   return (
@@ -71,16 +81,14 @@ interface FrameProps {
 export function Frame({ route, onSignOut, children }: FrameProps) {
   const [theme, nextTheme] = useTheme()
   const [isOpen, setOpen] = useState(false)
-  const { isOperator, isDeveloper, mayManage } = usePermissions()
-  const { value: overview } = useResource<Overview>(isDeveloper ? null : '/gateway/v1/overview', 10_000)
+  const permissions = usePermissions()
+  const { isOperator, isMember, maySeeAll, mayManage } = permissions
+  const { value: overview } = useResource<Overview>(!maySeeAll ? null : '/gateway/v1/overview', 10_000)
   const account = route.query.get('account')
-  const section = `/${route.path.split('/')[1] ?? ''}`
-  const pages = isDeveloper ? DEVELOPER_PAGES : PAGES.filter(({ path }) => isOperator || path !== '/accounts')
+  const opened = `/${route.path.split('/')[1] ?? ''}`
+  const section = isMember && (opened === '/' || opened === '/keys') ? ME.path : opened
+  const pages = pagesOf(permissions)
   const rest = pages.slice(BAR_MAX)
-  const title = pages.find(({ path }) => path === section)?.title ?? 'Tollgate'
-  useEffect(() => {
-    document.title = `${title} · Tollgate`
-  }, [title])
   useEffect(() => setOpen(false), [route.path])
   const commands: readonly Command[] = [
     ...pages.map(({ path, title }) => ({ kind: 'Page', title, run: () => navigate(path) })),

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { Button } from './parts/button.tsx'
 import { Dialog } from './parts/dialog.tsx'
-import { Fact, Facts } from './parts/facts.tsx'
+import { Fact, Facts } from './parts/figures.tsx'
 
 function focusRow(step: 1 | -1): void {
   const rows = [...document.querySelectorAll('main tbody tr:has(a, button)')].filter((row) =>
@@ -22,7 +22,7 @@ function openRow(event: MouseEvent): void {
 }
 
 const KEYS = [
-  ['Ctrl K', 'Go to a page, key, model or request'],
+  ['Ctrl K', 'Go to a page, key, person, model or request'],
   ['/', 'Search this page'],
   ['j', 'Next row'],
   ['k', 'Previous row'],

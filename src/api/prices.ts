@@ -96,6 +96,8 @@ export const missingPricesSchema = z
   })
   .meta({ id: 'missing_prices', description: 'Models that were asked for and have no price.' })
 
+export type MissingPrice = z.infer<typeof missingPricesSchema>['data'][number]
+
 export const pricePushSchema = z
   .object({
     object: z.literal('price_push'),

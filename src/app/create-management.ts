@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { SIGN_IN_PATH } from '../http/validate-head.ts'
 import { upstreamKeys } from '../http-calls/own-upstreams.ts'
 import { loadLater } from '../kernel/shared-work.ts'
 import type { Management, ServingNode, UpstreamKeys } from '../management/route.ts'
@@ -47,6 +48,7 @@ export async function createManagement(opened: Opened, created: CreatedGateway, 
     waitingCalls,
     refusedCalls,
     node: nodeOf(opened, created),
+    signInPath: signIn === null ? null : SIGN_IN_PATH,
     endSessionUrl: async () => (await signIn?.endSessionUrl()) ?? null,
     scrapeMetrics: async () => await (await scraper.get())(),
     recheckWaitingCalls: () => queues.signalAll(),

@@ -104,9 +104,12 @@ export function isOwnedPath(path: string, hasSignIn = false): boolean {
   return hasSignIn && OWNED_WITH_SIGN_IN.has(path)
 }
 
+/** Where people begin to sign in. */
+export const SIGN_IN_PATH = '/gateway/sign-in'
+
 /** The addresses through which people sign in at an identity provider. */
 export function isSignInPath(path: string): boolean {
-  return path === '/gateway/sign-in' || path === '/gateway/sign-in/callback'
+  return path === SIGN_IN_PATH || path === `${SIGN_IN_PATH}/callback`
 }
 
 /** Whether encoded slashes hide an own path. A proxy or upstream might decode it, so it must not be forwarded. */

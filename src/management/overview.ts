@@ -51,9 +51,11 @@ function overviewObject(
 }
 
 const OVERVIEW_MS = 1_000
+/** However slow the database is, a page is at most this old. */
+const OVERVIEW_MS_MAX = 10_000
 const reads = new WeakMap<Management, Map<string, () => Promise<Overview>>>()
 
-/** Reads the overview. All pages share a read for a second, or for twenty times as long as it took. */
+/** Reads the overview. All pages share a read for a second, or for twenty times as long as it took, up to ten seconds. */
 function readShared(accountId: string, management: Management): Promise<Overview> {
   const { store, clock } = management
   const known = reads.get(management) ?? new Map<string, () => Promise<Overview>>()
@@ -63,7 +65,7 @@ function readShared(accountId: string, management: Management): Promise<Overview
     shareWork(
       () => store.readOverview({ accountId, atMs: clock.nowMs(), listedMax: NAMED_KEYS_MAX }),
       clock,
-      (tookMs) => Math.max(OVERVIEW_MS, tookMs * 20),
+      (tookMs) => Math.min(OVERVIEW_MS_MAX, Math.max(OVERVIEW_MS, tookMs * 20)),
     )
   known.set(accountId, read)
   return read()

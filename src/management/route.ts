@@ -33,6 +33,8 @@ export interface Management {
   readonly waitingCalls: Pick<WaitingCalls, 'count' | 'find' | 'list' | 'countOf' | 'countOfAccount'>
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   readonly node: ServingNode
+  /** Where people sign in. Null: no identity provider is configured. */
+  readonly signInPath: string | null
   /** Where a person signs out at the identity provider too. Null: nowhere. */
   endSessionUrl(): Promise<string | null>
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>

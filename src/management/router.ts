@@ -83,7 +83,7 @@ export async function handleOwned(
   const isPublic = management.metricsPublic && target.path === '/metrics'
   const required = isPublic ? 'anyone' : found.kind === 'route' ? found.route.requiredRole : null
   const sender = required === 'anyone' ? ANYONE : await authenticate(exchange, credential, management)
-  if (sender.kind === 'refused') return deny(exchange, sender.refusal)
+  if (sender.kind === 'refused') return deny(exchange, withSignIn(sender.refusal, management))
   // Refuse an API key before answering 404: it must not learn which admin endpoints exist.
   const role = roleOf(sender.caller)
   const isOpen = required === 'api_key' || (required === 'session' && sender.session !== null)
@@ -107,6 +107,11 @@ export async function handleOwned(
   function refuseWith(code: ErrorCode, message: string): void {
     deny(exchange, refuse(code, message))
   }
+}
+
+/** Tells the dashboard where people sign in, because it has no other way to know before somebody has. */
+function withSignIn(refusal: Refusal, { signInPath }: Management): Refusal {
+  return signInPath === null ? refusal : { ...refusal, details: { sign_in_path: signInPath } }
 }
 
 /** People may do what their role permits, and some things with their own records only. */

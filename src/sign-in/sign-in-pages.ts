@@ -1,6 +1,6 @@
 import type { SignInConfig } from '../config/read-sign-in.ts'
 import { type Exchange, sendWhole } from '../http/exchange.ts'
-import type { Target } from '../http/validate-head.ts'
+import { SIGN_IN_PATH, type Target } from '../http/validate-head.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import type { Log } from '../kernel/log.ts'
@@ -14,8 +14,6 @@ import { attemptCookie, openAttempt, returnPath, sealAttempt } from './attempt-c
 import { type Allowed, applyRules, type NotAllowed } from './claims.ts'
 import { type SignInFailure, sendFailure } from './failure-page.ts'
 import { type Identity, type IdentityProvider, type NotIdentified, reasonOf } from './identity-provider.ts'
-
-const BEGIN_PATH = '/gateway/sign-in'
 
 /** Callbacks that may ask the provider at once. Anyone can send one. */
 const ASKING_MAX = 64
@@ -49,7 +47,7 @@ export class SignInPages {
     if (this.#asking >= ASKING_MAX) return sendFailure(exchange, FAILURES.crowded, ['retry-after', '10'])
     this.#asking += 1
     try {
-      await (path === BEGIN_PATH ? this.#begin(exchange, query) : this.#finish(exchange, query))
+      await (path === SIGN_IN_PATH ? this.#begin(exchange, query) : this.#finish(exchange, query))
     } finally {
       this.#asking -= 1
     }

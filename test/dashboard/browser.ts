@@ -24,7 +24,8 @@ export const DESKTOP: Screen = { width: 1440, scheme: 'light' }
 /** A user of the dashboard: one window after the other, each watched for errors that a user would not see. */
 export interface Person {
   open(path: string, screen?: Screen): Promise<Page>
-  visit(path: string, screen?: Screen): Promise<Page>
+  /** `as`: the cookie of somebody else's session. */
+  visit(path: string, screen?: Screen, as?: string): Promise<Page>
   /** The complaints of the windows: errors, warnings and violations of the Content-Security-Policy. */
   complaints(): readonly string[]
   close(): Promise<void>
@@ -82,7 +83,10 @@ export async function openBrowser({ url, adminKey }: TestGateway, failures: RegE
     const page = await context.newPage()
     page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`))
     page.on('console', (message) => {
-      const isExpected = message.text().startsWith('Failed to load resource') && failures.test(message.text())
+      // A page finds out whether there is a session by asking for it.
+      const asksSession = message.location().url.endsWith('/gateway/v1/session')
+      const isExpected =
+        message.text().startsWith('Failed to load resource') && (asksSession || failures.test(message.text()))
       if (['error', 'warning'].includes(message.type()) && !isExpected)
         complaints.push(`${page.url()}: ${message.text()}`)
     })
@@ -101,15 +105,17 @@ export async function openBrowser({ url, adminKey }: TestGateway, failures: RegE
 
   return {
     open,
-    async visit(path, screen = DESKTOP) {
-      if (session === undefined) {
+    async visit(path, screen = DESKTOP, as) {
+      if (session === undefined && as === undefined) {
         const page = await open('/dashboard')
         await signIn(page, adminKey)
         await page.getByRole('navigation', { name: 'Pages' }).waitFor()
         session = await page.context().storageState()
         await page.context().close()
       }
-      const page = await newPage(screen, true)
+      const page = await newPage(screen, as === undefined)
+      const [name = '', value = ''] = as?.split('=') ?? []
+      if (as !== undefined) await page.context().addCookies([{ name, value, url }])
       await page.goto(url + path)
       await untilShown(page)
       return page

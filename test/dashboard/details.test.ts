@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { changeDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
+import { until } from '../support/until.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
 import { account, bench, callId, gateway, keys, person, webhook } from './company.ts'
 
@@ -211,7 +212,7 @@ test('the state of a key is shown beside its name', async () => {
   assert.ok((state?.x ?? 0) - (title?.x ?? 0) - (title?.width ?? 0) < 32)
 })
 
-test('rotated keys are adjacent, headers sort, and several keys can be changed at once', async () => {
+test('rotated keys are adjacent, and headers sort', async () => {
   const page = await person.visit('/dashboard/keys')
   const names = () => page.locator('tbody td a.name').allTextContents()
   const shown = await names()
@@ -225,20 +226,6 @@ test('rotated keys are adjacent, headers sort, and several keys can be changed a
   await page.getByRole('button', { name: 'Name' }).click()
   await page.waitForURL(/sort=name/)
   assert.equal((await names())[0], 'billing-batch')
-  for (const name of ['billing-prod', 'billing-dev']) await page.getByLabel(`Select ${name}`).check()
-  await page.getByRole('button', { name: 'Change budget or expiry' }).click()
-  await page.getByLabel('Amount, USD').fill('$10')
-  await page.getByLabel('Expires, UTC').fill('2030-01-02T03:04')
-  await page.getByRole('button', { name: 'Change', exact: true }).click()
-  await page.getByRole('dialog').waitFor({ state: 'detached' })
-  const { data } = await manage('GET', '/v1/keys?search=metadata.team:billing')
-  const changed = (data as { name: string; monthly_budget_usd: number; expires_at: string }[])
-    .filter(({ expires_at }) => expires_at !== null)
-    .map((key) => [key.name, key.monthly_budget_usd, key.expires_at.slice(0, 16)])
-  assert.deepEqual(changed.sort(), [
-    ['billing-dev', 85, '2030-01-02T03:04'],
-    ['billing-prod', 35, '2030-01-02T03:04'],
-  ])
 })
 
 test('CSV downloads are complete, without a limit', async () => {
@@ -250,11 +237,15 @@ test('CSV downloads are complete, without a limit', async () => {
   }
 })
 
-test('requests: the key filter shows its name and is cleared separately', async () => {
+test('requests: the key filter finds a key by a part of its name, shows the name, and is cleared separately', async () => {
   const page = await person.visit('/dashboard/requests?flag=streamed')
-  await page.getByRole('combobox', { name: 'Key' }).selectOption('checkout')
-  await page.waitForURL(/key=key_/)
-  await page.getByRole('button', { name: 'Clear the key' }).click()
+  const filter = page.getByRole('combobox', { name: 'Key' })
+  await filter.fill('check')
+  await page.locator('datalist option[value^="checkout …"]').waitFor({ state: 'attached' })
+  await page.keyboard.press('Enter')
+  await page.waitForURL(new RegExp(`key=${idOf('checkout')}`))
+  await until('the filter shows the name', async () => (await filter.inputValue()).startsWith('checkout …'))
+  await filter.fill('')
   await page.waitForURL(/requests\?flag=streamed$/)
 })
 
@@ -268,7 +259,7 @@ test('prices: current models come first, filter by provider, and show the rates 
   await page.getByRole('button', { name: 'Output, USD' }).click()
   await page.waitForURL(/sort=-output/)
   const rates = await page
-    .getByRole('region', { name: 'Prices' })
+    .getByRole('region', { name: 'Prices', exact: true })
     .locator('td:nth-child(3)')
     .allTextContents()
   const shown = rates.map(Number).filter((rate) => !Number.isNaN(rate))

@@ -145,7 +145,7 @@ test('Ctrl K goes to a page, a key, the calls of a model, a request and an actio
   const page = await person.visit('/dashboard')
   const goTo = async (typed: string, option: string | RegExp) => {
     await page.keyboard.press('Control+K')
-    await page.getByRole('combobox', { name: 'Page, key, model, id or action' }).fill(typed)
+    await page.getByRole('combobox', { name: 'Page, key, person, model, id or action' }).fill(typed)
     await page.getByRole('option', { name: option }).first().waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').waitFor({ state: 'detached' })

@@ -324,8 +324,9 @@ test('prices: a model is found, with the price that its calls are rated at', asy
   const page = await person.visit('/dashboard/prices')
   await page.getByLabel('Search models').fill('haiku-5-5')
   await page.waitForURL(/search=haiku-5-5/)
-  assert.equal(await page.locator('tbody tr:not(.table_group)').count(), 1)
-  const row = (await page.locator('tbody tr:not(.table_group)').allInnerTexts()).join()
+  const rows = page.getByRole('region', { name: 'Prices', exact: true }).locator('tbody tr:not(.table_group)')
+  assert.equal(await rows.count(), 1)
+  const row = (await rows.allInnerTexts()).join()
   assert.match(row, /claude-haiku-5-5[\s\S]*0\.10[\s\S]*0\.50/)
   for (const [model, rates] of [
     ['whisper-1', '0.36 an hour of audio'],

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { bulkChanges } from '../../dashboard/src/forms/bulk-changes.ts'
 import { changesOf } from '../../dashboard/src/forms/changes.ts'
 import {
   amountText,
@@ -97,23 +96,4 @@ test('an edit sends only the members that were changed', () => {
     monthly_budget_usd: null,
     allowed_models: ['x', 'y'],
   })
-})
-
-test('budgets are raised exactly, and once for the keys of a rotation', () => {
-  const key = (id: string, budget_id: string, monthly_budget_usd: number | null) => ({
-    id,
-    budget_id,
-    monthly_budget_usd,
-  })
-  const keys = [key('a', 'one', 20.2), key('b', 'one', 20.2), key('c', 'two', null), key('d', 'three', 0.1)]
-  const bodies = (...args: readonly ['raise' | 'set', string, string]) =>
-    bulkChanges(keys, ...args).map(({ key, body }) => [key.id, JSON.stringify(body)])
-  assert.deepEqual(bodies('raise', '10.1', ''), [
-    ['a', '{"monthly_budget_usd":30.3}'],
-    ['d', '{"monthly_budget_usd":10.2}'],
-  ])
-  assert.deepEqual(bodies('set', '5', '2030-01-02T03:04:05')[2], [
-    'c',
-    '{"monthly_budget_usd":5,"expires_at":"2030-01-02T03:04:05Z"}',
-  ])
 })

@@ -1,29 +1,49 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { monthOf } from '../../src/ledger/calendar.ts'
+import { changeDatabase } from '../support/read-database.ts'
+import { signInPerson } from '../support/sign-in-person.ts'
 import { runEnds } from '../support/suite.ts'
 import { PICTURES_DIR, takePicture } from './browser.ts'
-import { PAGES, person } from './company.ts'
+import { gateway, PAGES, person } from './company.ts'
 
-/** `npm run pictures [-- page …]`: screenshots at three widths, light and dark; some go to docs/pictures. */
+/** `npm run pictures [-- page …]`: screenshots at three widths, light and dark; one goes to docs/pictures. */
 
 const DOCS_DIR = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
-const SHOWN: Readonly<Record<string, string>> = {
-  'overview-1440-light': 'overview',
-}
+
+const TEAMS = ['checkout', 'search', 'fraud', 'ads', 'mobile', 'payroll', 'catalog', 'growth']
+const FIRST = 'Alan Barbara Claude Dorothy Edsger Frances Gottfried Hedy Ivan Joan'.split(' ')
+const LAST = ['Turing', 'Liskov', 'Shannon', 'Vaughan', 'Dijkstra', 'Allen']
 
 const named = process.argv.slice(2)
 const pages = Object.entries(PAGES).filter(([name]) => named.length === 0 || named.includes(name))
-for (const [name, [path, text]] of pages)
+await addCrowd()
+for (const [name, [path, , as]] of pages)
   for (const scheme of ['light', 'dark'] as const)
     for (const width of [1440, 1024, 390]) {
-      const page = await person.visit(path, { width, scheme })
-      await page.getByRole('main').getByText(text).first().waitFor()
+      const page = await person.visit(path.replace('?status=all', ''), { width, scheme }, as)
       const picture = `${name}-${width}-${scheme}`
       await takePicture(page, picture)
-      const shown = SHOWN[picture]
-      if (shown !== undefined)
-        copyFileSync(join(PICTURES_DIR, `${picture}.png`), join(DOCS_DIR, `${shown}.png`))
+      if (picture === 'overview-1440-light')
+        copyFileSync(join(PICTURES_DIR, `${picture}.png`), join(DOCS_DIR, 'overview.png'))
       await page.context().close()
     }
 await runEnds()
+
+/** As many keys and people as a company of 60 developers has. They are in pictures only, because tests count. */
+async function addCrowd(): Promise<void> {
+  await gateway.manage('PATCH', '/gateway/v1/members', { monthly_budget_usd: 100 })
+  for (let n = 0; n < 240; n++)
+    await gateway.createKey(`${TEAMS[n % 8]}-${TEAMS[(n >> 3) % 8]}-${1 + (n >> 6)}`, {
+      ...(n % 3 === 0 ? { monthly_budget_usd: 20 + n } : {}),
+    })
+  for (const first of FIRST)
+    for (const last of LAST) await signInPerson(gateway, `${first} ${last}`, 'member')
+  await changeDatabase(
+    gateway,
+    `UPDATE budget SET month = '${monthOf(Date.now())}', spent_nanos = abs(random() % 118) * 850000000
+     WHERE spent_nanos = 0 AND id IN (SELECT budget_id FROM person);
+     UPDATE person SET last_seen_at_ms = last_seen_at_ms - abs(random() % 2000000000)`,
+  )
+}

@@ -23,11 +23,11 @@ export class CertifiedProvider {
     this.#server = server
   }
 
-  static async start(): Promise<CertifiedProvider> {
+  static async start(dashboardUrl = DASHBOARD_URL): Promise<CertifiedProvider> {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const provider = new CertifiedProvider(server)
-    provider.#serve()
+    provider.#serve(dashboardUrl)
     return provider
   }
 
@@ -58,15 +58,15 @@ export class CertifiedProvider {
     return address
   }
 
-  #serve(): void {
+  #serve(dashboardUrl: string): void {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const oidc = new Provider(this.issuer, {
       clients: [
         {
           client_id: CLIENT.id,
           client_secret: CLIENT.secret,
-          redirect_uris: [`${DASHBOARD_URL}/gateway/sign-in/callback`],
-          post_logout_redirect_uris: [`${DASHBOARD_URL}/dashboard`],
+          redirect_uris: [`${dashboardUrl}/gateway/sign-in/callback`],
+          post_logout_redirect_uris: [`${dashboardUrl}/dashboard`],
           response_types: ['code'],
         },
       ],

@@ -11,8 +11,7 @@ import {
 import { useForm } from '../forms/use-form.ts'
 import { type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
 import s from '../parts/fields.module.css'
-import { AmountField, CheckField, SelectField, TextField } from '../parts/fields.tsx'
-import { MetadataField } from '../parts/metadata-field.tsx'
+import { AmountField, CheckField, MetadataField, SelectField, TextField } from '../parts/fields.tsx'
 
 export const SURFACES = ['messages', 'chat'] as const
 type Surface = (typeof SURFACES)[number]

@@ -1,20 +1,18 @@
 import { type Account, type ListOf, send } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
-import { capitalize, fractionInPercent, plural } from '../format.ts'
+import { fractionInPercent, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
-import { Choices, Search } from '../parts/choices.tsx'
 import { Id, JsonDetails } from '../parts/copy.tsx'
 import { ConfirmByName, DialogButton } from '../parts/dialog.tsx'
-import { Fact, Facts, Metadata } from '../parts/facts.tsx'
-import { Balance, Budget, Money, RelativeTime } from '../parts/figures.tsx'
+import { Balance, Budget, Fact, Facts, Metadata, Money, RelativeTime } from '../parts/figures.tsx'
+import { filterOf, Listed, ListFilter, usePages } from '../parts/listed.tsx'
 import { SpendCharts } from '../parts/spend-charts.tsx'
 import { Empty, Failure, Heading, Loaded, Tag } from '../parts/states.tsx'
-import { nameColumn, Table, usdColumn } from '../parts/table.tsx'
-import { Link, navigate, setQuery, withQuery } from '../router.tsx'
+import { type Column, nameColumn, usdColumn } from '../parts/table.tsx'
+import { Link, navigate, withQuery } from '../router.tsx'
 import { AccountForm, SURFACE_NAMES, SURFACES } from './account-form.tsx'
 
 const BASE = '/gateway/v1/accounts'
-const STATUSES = ['all', 'active', 'suspended'] as const
 
 const showAccount = ({ id }: Account) => navigate(`/accounts/${id}`)
 
@@ -28,13 +26,8 @@ type AccountList = ListOf<Account> & {
 
 /** Lists the spend and the balance of each customer or team. */
 export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
-  const search = query.get('search') ?? ''
-  const status = query.get('status') ?? 'all'
-  const after = query.get('after')
-  const accounts = useResource<AccountList>(
-    withQuery(BASE, { limit: 100, search, status: status === 'all' ? null : status, after }),
-    5_000,
-  )
+  const accounts = usePages<Account>(BASE, query, filterOf(query))
+  const { total } = (accounts.value as AccountList | null) ?? {}
   return (
     <>
       <Heading title="Accounts">
@@ -42,69 +35,53 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
           {(callbacks) => <AccountForm edited={null} {...callbacks} />}
         </DialogButton>
       </Heading>
-      <div class="filters">
-        <Search title="Search accounts" placeholder="Name, id or metadata.team:web" value={search} />
-        <Choices
-          title="Status"
-          options={STATUSES}
-          nameOf={capitalize}
-          isChosen={(each) => each === status}
-          onChoose={(each) => setQuery({ status: each === 'all' ? null : each, after: null })}
-        />
-      </div>
-      <Loaded resource={accounts} lines={5}>
-        {({ data, next, total }) =>
-          data.length === 0 && after === null ? (
-            <Empty title="No account matches." action={<Link to="/accounts">Show all accounts</Link>} />
-          ) : (
-            <Table
-              caption="Accounts"
-              rows={data}
-              after={after}
-              next={next}
-              rowClass={({ status }) => (status === 'active' ? undefined : 'dead')}
-              columns={[
-                nameColumn<Account>({
-                  name: ({ name }) => name,
-                  to: ({ id }) => `/accounts/${id}`,
-                  tag: ({ status }) => status === 'suspended' && <Tag kind="bad">suspended</Tag>,
-                }),
-                usdColumn<Account>('This month, USD', ({ month_spend_usd }) => month_spend_usd),
-                { title: 'Budget', cell: (account) => <Budget of={account} /> },
-                {
-                  title: 'Discount',
-                  isFigure: true,
-                  isMinor: true,
-                  cell: ({ discount }) =>
-                    discount === null ? <span class="quiet">–</span> : fractionInPercent(discount),
-                },
-                {
-                  title: 'Created',
-                  isMinor: true,
-                  cell: (account) => <RelativeTime at={createdAt(account)} never="–" />,
-                },
-                {
-                  title: 'Balance',
-                  isFigure: true,
-                  lead: 'right',
-                  cell: ({ id, balance_usd: usd }) => (
-                    <Balance usd={usd} to={id === '' ? undefined : withQuery('/credits', { account: id })} />
-                  ),
-                },
-              ]}
-              total={
-                data[0] && [
-                  next === null && after === null ? plural(data.length, 'account') : 'All matches',
-                  { ...data[0], ...total, id: '', discount: null },
-                ]
-              }
-            />
-          )
+      <ListFilter
+        title="Search accounts"
+        placeholder="Name, id or metadata.team:web"
+        statuses={['all', 'active', 'suspended']}
+        query={query}
+      />
+      <Listed
+        of={accounts}
+        caption="Accounts"
+        empty={<Empty title="No account matches." action={<Link to="/accounts">Show all accounts</Link>} />}
+        rowClass={({ status }) => (status === 'active' ? undefined : 'dead')}
+        columns={COLUMNS}
+        totalOf={(rows, isAll) =>
+          rows[0] && [
+            isAll ? plural(rows.length, 'account') : 'All matches',
+            { ...rows[0], ...total, id: '', discount: null },
+          ]
         }
-      </Loaded>
+      />
     </>
   )
 }
+
+const COLUMNS: readonly Column<Account>[] = [
+  nameColumn<Account>({
+    name: ({ name }) => name,
+    to: ({ id }) => `/accounts/${id}`,
+    tag: ({ status }) => status === 'suspended' && <Tag kind="bad">suspended</Tag>,
+  }),
+  usdColumn<Account>('This month, USD', ({ month_spend_usd }) => month_spend_usd),
+  { title: 'Budget', cell: (account) => <Budget of={account} /> },
+  {
+    title: 'Discount',
+    isFigure: true,
+    isMinor: true,
+    cell: ({ discount }) => (discount === null ? <span class="quiet">–</span> : fractionInPercent(discount)),
+  },
+  { title: 'Created', isMinor: true, cell: (account) => <RelativeTime at={createdAt(account)} never="–" /> },
+  {
+    title: 'Balance',
+    isFigure: true,
+    lead: 'right',
+    cell: ({ id, balance_usd: usd }) => (
+      <Balance usd={usd} to={id === '' ? undefined : withQuery('/credits', { account: id })} />
+    ),
+  },
+]
 
 const ACCOUNTS = { to: '/accounts', title: 'Accounts' }
 

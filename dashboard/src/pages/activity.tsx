@@ -1,27 +1,21 @@
 import type { ComponentChildren } from 'preact'
 import { EVENT_TYPES } from '../../../src/kernel/vocabulary.ts'
-import type { ActivityEvent, Key, ListOf } from '../api.ts'
-import { useResource } from '../data.ts'
+import type { ActivityEvent, Key } from '../api.ts'
 import { addDays, dayInWords, exactTime, money, monthInWords } from '../format.ts'
-import { ActorName } from '../parts/actor-name.tsx'
 import { DateRange, Download, Select } from '../parts/choices.tsx'
-import { KeyLink, RelativeTime, Timestamp } from '../parts/figures.tsx'
-import { Empty, Heading, Loaded } from '../parts/states.tsx'
-import { type Column, Table } from '../parts/table.tsx'
+import { ActorName, KeyLink, RelativeTime, Timestamp } from '../parts/figures.tsx'
+import { Listed, usePages } from '../parts/listed.tsx'
+import { Empty, Heading } from '../parts/states.tsx'
+import type { Column } from '../parts/table.tsx'
 import { Link, withQuery } from '../router.tsx'
 
-const ROWS = 100
 const FILTERS = ['type', 'actor', 'start', 'end']
 
 /** Lists changes with their actors, and budgets that crossed a threshold. */
 export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
-  const after = query.get('after')
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name)]))
   const path = '/gateway/v1/events'
-  const events = useResource<ListOf<ActivityEvent>>(
-    withQuery(path, { ...filters, limit: ROWS, after }),
-    after === null ? 5_000 : null,
-  )
+  const events = usePages<ActivityEvent>(path, query, filters)
   const isFiltered = Object.values(filters).some((value) => value !== null)
   return (
     <>
@@ -42,29 +36,23 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
           </Link>
         )}
       </div>
-      <Loaded resource={events} lines={8}>
-        {({ data, next }) =>
-          data.length === 0 ? (
-            isFiltered ? (
-              <Empty title="No event matches." action={<Link to="/activity">Show all events</Link>} />
-            ) : (
-              <Empty
-                title="Nothing has changed yet."
-                words="This page lists changes to keys, budgets, credit, accounts and webhooks, with the person or system that made them. It also lists budgets that cross a threshold."
-              />
-            )
+      <Listed
+        of={events}
+        lines={8}
+        caption="Activity"
+        columns={COLUMNS}
+        groupOf={({ created_at }) => dayInWords(created_at)}
+        empty={
+          isFiltered ? (
+            <Empty title="No event matches." action={<Link to="/activity">Show all events</Link>} />
           ) : (
-            <Table
-              caption="Activity"
-              columns={COLUMNS}
-              rows={data}
-              groupOf={({ created_at }) => dayInWords(created_at)}
-              after={after}
-              next={next}
+            <Empty
+              title="Nothing has changed yet."
+              words="This page lists changes to keys, budgets, credit, people, accounts, prices and webhooks, with the person or system that made them. It also lists budgets that cross a threshold."
             />
           )
         }
-      </Loaded>
+      />
     </>
   )
 }
@@ -91,6 +79,7 @@ interface Data {
   readonly old_key?: Key
   readonly account?: { readonly id: string; readonly name: string }
   readonly admin_key?: { readonly name: string; readonly role: string }
+  readonly person?: { readonly id: string; readonly name: string; readonly email: string | null }
   readonly webhook?: { readonly id: string; readonly url: string; readonly disabled_reason: string | null }
   readonly credit?: { readonly amount_usd: number; readonly reason: string }
   readonly balance?: { readonly balance_usd: number }
@@ -113,7 +102,7 @@ const dataOf = ({ data }: ActivityEvent) => data as Data
 
 function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   const data = dataOf(event)
-  const [kind, name] = subjectOf(data)
+  const [kind, name] = subjectOf(event.type, data)
   return (
     <>
       {kind} <b class="name">{name}</b> {wordsOf(event.type, data)}{' '}
@@ -147,8 +136,19 @@ function wordsOf(type: string, { credit, balance, period, model, resets_at = '',
 }
 
 /** The kind and name of the record that changed. */
-function subjectOf({ key, account, admin_key, webhook, file }: Data): readonly [string, ComponentChildren] {
+function subjectOf(
+  type: string,
+  { key, account, admin_key, person, webhook, file }: Data,
+): readonly [string, ComponentChildren] {
   if (file !== undefined) return ['The gateway', '']
+  if (type === 'prices.updated') return ['Prices', '']
+  if (person !== undefined)
+    return [
+      'Person',
+      <Link key="name" to={`/people/${person.id}`}>
+        {person.name || person.email || person.id}
+      </Link>,
+    ]
   if (key !== undefined) return ['Key', <KeyLink key="name" id={key.id} name={key.name} />]
   if (admin_key !== undefined) return ['Admin key', `${admin_key.name} (${admin_key.role})`]
   if (webhook === undefined) return ['Account', account?.name ?? 'default']

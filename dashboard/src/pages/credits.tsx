@@ -1,26 +1,21 @@
-import type { Credit, Balance as CurrentBalance, ListOf } from '../api.ts'
+import type { Credit, Balance as CurrentBalance } from '../api.ts'
 import { useAccountId, usePermissions, useResource } from '../data.ts'
-import { ActorName } from '../parts/actor-name.tsx'
-import { DialogButton } from '../parts/dialog.tsx'
-import { Stat, Sums } from '../parts/facts.tsx'
-import { Balance, exactFigure, Money, Timestamp } from '../parts/figures.tsx'
+import { exactMoney } from '../format.ts'
+import { given, nanosOf, nanosOfUsd, type Reading, readAmount, readName, usd } from '../forms/readings.ts'
+import { useForm } from '../forms/use-form.ts'
+import { DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
+import { AmountField, TextField } from '../parts/fields.tsx'
+import { ActorName, Balance, exactFigure, Money, Stat, Sums, Timestamp } from '../parts/figures.tsx'
+import { Listed, usePages } from '../parts/listed.tsx'
 import { Empty, Heading, Loaded } from '../parts/states.tsx'
-import { type Column, Table } from '../parts/table.tsx'
-import { withQuery } from '../router.tsx'
-import { CreditForm } from './credit-form.tsx'
-
-const ROWS = 100
+import type { Column } from '../parts/table.tsx'
 
 /** Shows the balance, and the ledger entries that changed it. */
 export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
   const { isOperator } = usePermissions()
   const account = useAccountId()
-  const after = query.get('after')
   const balance = useResource<CurrentBalance>('/gateway/v1/balance', 5_000)
-  const credits = useResource<ListOf<Credit>>(
-    withQuery('/gateway/v1/credits', { limit: ROWS, after }),
-    after === null ? 5_000 : null,
-  )
+  const credits = usePages<Credit>('/gateway/v1/credits', query)
   function refresh(): void {
     balance.refresh()
     credits.refresh()
@@ -45,18 +40,17 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
         {(value) => <Stats of={value} />}
       </Loaded>
       <h2>Ledger</h2>
-      <Loaded resource={credits} lines={5}>
-        {({ data, next }) =>
-          data.length === 0 && after === null ? (
-            <Empty
-              title="No credit yet."
-              words={`Top-ups, corrections and calls credited back are listed here, with the balance after each.${isOperator ? '' : ' Operators add credit.'}`}
-            />
-          ) : (
-            <Table caption="Ledger" columns={COLUMNS} rows={data} after={after} next={next} />
-          )
+      <Listed
+        of={credits}
+        caption="Ledger"
+        columns={COLUMNS}
+        empty={
+          <Empty
+            title="No credit yet."
+            words={`Top-ups, corrections and calls credited back are listed here, with the balance after each.${isOperator ? '' : ' Operators add credit.'}`}
+          />
         }
-      </Loaded>
+      />
     </>
   )
 }
@@ -103,3 +97,58 @@ const COLUMNS: readonly Column<Credit>[] = [
   { title: 'Amount, USD', isFigure: true, lead: 'right', cell: (entry) => exactFigure(entry.amount_usd) },
   { title: 'Balance after, USD', isFigure: true, cell: (entry) => exactFigure(entry.balance_after_usd) },
 ]
+
+interface CreditFormProps extends FormCallbacks<unknown> {
+  readonly isCorrection?: boolean
+  /** The account, whatever account the page shows when the form is sent. */
+  readonly accountId: string
+  readonly balance: CurrentBalance | null
+}
+
+function readMoved(amount: string, isCorrection: boolean): Reading<unknown> {
+  const reading = readAmount(amount)
+  if ('problem' in reading) return reading
+  const size = nanosOf(amount) ?? 0n
+  if (size === 0n) return { problem: 'Write an amount above 0.' }
+  return given(usd(isCorrection ? -size : size))
+}
+
+export function CreditForm({ isCorrection = false, accountId, balance, ...callbacks }: CreditFormProps) {
+  const { fields, bind, submit } = useForm({
+    path: `/gateway/v1/credits?account=${accountId}`,
+    edited: null,
+    isOnce: true,
+    fieldsOf: () => ({ amount_usd: '', reason: '' }),
+    read: ({ amount_usd, reason }) => ({
+      amount_usd: readMoved(amount_usd, isCorrection),
+      reason: readName(reason),
+    }),
+  })
+  const size = nanosOf(fields.amount_usd) ?? 0n
+  const before = nanosOfUsd(balance?.balance_usd ?? 0)
+  const after = before + (isCorrection ? -size : size)
+  return (
+    <FormDialog
+      title={isCorrection ? 'Deduct credit' : 'Top up'}
+      submit={isCorrection ? 'Deduct' : 'Add credit'}
+      {...callbacks}
+      onSubmit={() => submit<unknown>()}
+    >
+      <AmountField label={isCorrection ? 'Amount to deduct, USD' : 'Amount, USD'} {...bind('amount_usd')} />
+      <TextField
+        label="Reason"
+        hint="Shown in the ledger. For example, an invoice number."
+        isRequired
+        maxLength={500}
+        {...bind('reason')}
+      />
+      {balance !== null && (
+        <p role="status">
+          Balance: {exactMoney(Number(before) / 1e9)}{' '}
+          {size !== 0n && <b>→ {exactMoney(Number(after) / 1e9)}</b>}
+        </p>
+      )}
+      {balance !== null && size !== 0n && after < 0n && <p class="high">The balance would be negative.</p>}
+    </FormDialog>
+  )
+}

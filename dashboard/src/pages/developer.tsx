@@ -1,10 +1,9 @@
 import type { Call, Key, ListOf } from '../api.ts'
 import { useResource } from '../data.ts'
-import { CallTable } from '../parts/call-table.tsx'
-import { ClientSetup } from '../parts/clients.tsx'
+import { CallTable, RefusedCalls } from '../parts/call-table.tsx'
 import { RelativeTime, tightestCap } from '../parts/figures.tsx'
 import { KeyLimits } from '../parts/key-limits.tsx'
-import { RefusedCalls } from '../parts/refused-calls.tsx'
+import { ClientSetup } from '../parts/secret-dialog.tsx'
 import { SpendCharts } from '../parts/spend-charts.tsx'
 import { Heading, Loaded, Tag } from '../parts/states.tsx'
 import { Link } from '../router.tsx'
@@ -28,7 +27,7 @@ export function DeveloperPage() {
           </p>
           <KeyLimits of={value} />
           <SpendCharts asked={{ key: value.id }} by="model" shown={{}} />
-          <RefusedCalls path="/gateway/v1/requests" keyId={null} />
+          <RefusedCalls path="/gateway/v1/requests" />
           <h2>
             Latest calls <Link to="/requests">All</Link>
           </h2>

@@ -1,37 +1,44 @@
-import { type Call, type Key, type ListOf, send } from '../api.ts'
+import { type ActivityEvent, type Call, type Key, type ListOf, send, type Usage } from '../api.ts'
 import { useOwner, usePermissions, useResource } from '../data.ts'
-import { CallTable } from '../parts/call-table.tsx'
+import { addDays, dayAndMonth, dayOf, exactTime, monthInWords } from '../format.ts'
+import { sumUsd } from '../forms/readings.ts'
+import { CallTable, RefusedCalls } from '../parts/call-table.tsx'
 import { JsonDetails } from '../parts/copy.tsx'
 import { ConfirmByName, DialogButton } from '../parts/dialog.tsx'
-import { RelativeTime } from '../parts/figures.tsx'
+import { Figure, RelativeTime } from '../parts/figures.tsx'
 import { KeyLimits } from '../parts/key-limits.tsx'
-import { RefusedCalls } from '../parts/refused-calls.tsx'
 import { SpendCharts } from '../parts/spend-charts.tsx'
 import { Heading, Loaded, Tag } from '../parts/states.tsx'
+import { Table, usdColumn } from '../parts/table.tsx'
 import { Link, navigate, withQuery } from '../router.tsx'
-import { BudgetHistory } from './budget-history.tsx'
 import { KeyForm } from './key-form.tsx'
-import { RotateForm } from './rotate-form.tsx'
-import { Rotation } from './rotation.tsx'
+import { OwnKeyForm } from './me.tsx'
+import { RotateForm, Rotation } from './rotation.tsx'
 
 const KEYS = { to: '/keys', title: 'Keys' }
+const MINE = { to: '/me', title: 'My keys' }
 
 /** Shows whether a key can be revoked: its last use and client, and the steps of a rotation. */
 export function KeyPage({ id }: { readonly id: string }) {
   const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
-  const { mayManage } = usePermissions()
+  const { mayManage, maySeeAll, person } = usePermissions()
   useOwner(key.value?.account_id)
   return (
     <Loaded resource={key} lines={6} of={KEYS}>
       {(value) => {
         const isUsable = value.status === 'usable'
-        const mayChange = isUsable && mayManage
+        const isOwn = person !== null && value.person_id === person.id
+        const mayChange = isUsable && (mayManage || isOwn)
         const last = calls.value?.data[0]
         return (
           <>
-            <Heading of={KEYS} title={value.name} state={!isUsable && <Tag kind="bad">{value.status}</Tag>}>
-              {mayChange && <KeyActions of={value} onDone={key.refresh} />}
+            <Heading
+              of={isOwn && !mayManage ? MINE : KEYS}
+              title={value.name}
+              state={!isUsable && <Tag kind="bad">{value.status}</Tag>}
+            >
+              {mayChange && <KeyActions of={value} mayManage={mayManage} onDone={key.refresh} />}
             </Heading>
             <p class="lead">
               {value.last_used_at === null ? (
@@ -46,15 +53,15 @@ export function KeyPage({ id }: { readonly id: string }) {
                 </>
               )}
             </p>
-            <Rotation of={value} revoke={mayManage && <Revoke of={value} onDone={key.refresh} />} />
+            <Rotation of={value} revoke={mayChange && <Revoke of={value} onDone={key.refresh} />} />
             <KeyLimits of={value} />
             <SpendCharts asked={{ key: id }} by="model" shown={{ key: id }} />
-            <RefusedCalls path={`/v1/keys/${id}/requests`} keyId={id} />
+            <RefusedCalls path={`/v1/keys/${id}/requests`} filter={{ key: id }} />
             <h2>
               Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
             <Loaded resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Loaded>
-            <BudgetHistory of={value} />
+            {maySeeAll && <BudgetHistory of={value} />}
             <JsonDetails of={value} />
           </>
         )
@@ -68,15 +75,17 @@ interface ActionProps {
   onDone(): void
 }
 
-function KeyActions({ of: key, onDone }: ActionProps) {
+function KeyActions({ of: key, mayManage, onDone }: ActionProps & { readonly mayManage: boolean }) {
   function showRotation({ id: successor }: Key): void {
     onDone()
     navigate(withQuery(`/keys/${key.id}`, { successor }))
   }
   return (
     <>
-      <DialogButton title="Change limits" onDone={onDone}>
-        {(callbacks) => <KeyForm edited={key} {...callbacks} />}
+      <DialogButton title={mayManage ? 'Change limits' : 'Rename'} onDone={onDone}>
+        {(callbacks) =>
+          mayManage ? <KeyForm edited={key} {...callbacks} /> : <OwnKeyForm edited={key} {...callbacks} />
+        }
       </DialogButton>
       <DialogButton title="Rotate" onDone={showRotation}>
         {(callbacks) => <RotateForm of={key} {...callbacks} />}
@@ -117,3 +126,98 @@ const LastUse = ({ of: { user_agent, client_ip, id } }: { readonly of: Call }) =
     . <Link to={`/requests/${id}`}>View request</Link>
   </>
 )
+
+const MONTHS = 12
+
+interface Crossing {
+  readonly at: string
+  /** 100: the budget was spent. */
+  readonly percent: number
+}
+
+interface Month {
+  readonly id: string
+  readonly usd: number
+  readonly crossings: readonly Crossing[]
+}
+
+/** The crossings of monthly budgets by calls of the key. The actor of a crossing is the key of its call. */
+function useCrossings(keyId: string): readonly Crossing[] {
+  const read = (type: string) =>
+    withQuery('/gateway/v1/events', { type: `key.budget.${type}`, actor: keyId, limit: 100 })
+  const thresholds = useResource<ListOf<ActivityEvent>>(read('threshold'), 60_000)
+  const exceeded = useResource<ListOf<ActivityEvent>>(read('exceeded'), 60_000)
+  return [...(thresholds.value?.data ?? []), ...(exceeded.value?.data ?? [])]
+    .filter(({ data }) => data['period'] === 'month')
+    .map(({ created_at, type, data }) => ({
+      at: created_at,
+      percent: type.endsWith('exceeded') ? 100 : Number(data['threshold_percent']),
+    }))
+    .sort((a, b) => a.at.localeCompare(b.at) || a.percent - b.percent)
+}
+
+/** What the key spent in each month, and on which days it crossed the thresholds of its budget. */
+export function BudgetHistory({ of: key }: { readonly of: Key }) {
+  const today = dayOf(Date.now())
+  const firstOf = (back: number) => {
+    const [year = 0, month = 1] = today.split('-').map(Number)
+    return dayOf(Date.UTC(year, month - 1 - back, 1))
+  }
+  const start = firstOf(MONTHS - 1)
+  const path = withQuery('/v1/usage', { key: key.id, start, end: today, group_by: 'day', limit: 400 })
+  const usage = useResource<Usage>(path, 60_000)
+  const crossings = useCrossings(key.id)
+  const days = usage.value?.data ?? []
+  const months = Array.from({ length: MONTHS }, (_, back): Month => {
+    const id = firstOf(back).slice(0, 7)
+    const isIn = (at = '') => at.startsWith(id)
+    return {
+      id,
+      usd: sumUsd(days.filter(({ day }) => isIn(day)).map(({ cost_usd }) => cost_usd)),
+      crossings: crossings.filter(({ at }) => isIn(at)),
+    }
+  })
+  const used = months.filter(({ usd, crossings }) => usd > 0 || crossings.length > 0)
+  // One month is on the page already.
+  if (used.length < 2 && crossings.length === 0) return null
+  return (
+    <>
+      <h2>Months</h2>
+      <Table
+        caption="Months"
+        rows={used}
+        columns={[
+          { title: 'Month', lead: 'left', cell: ({ id }) => monthInWords(`${id}-01`) },
+          { title: 'Crossed its budget', isWide: true, cell: (month) => <Crossings of={month} /> },
+          usdColumn<Month>('Spent, USD', ({ usd }) => usd, {
+            lead: 'right',
+            cell: ({ id, usd }) => <Figure usd={usd} to={callsOf(key, id)} />,
+          }),
+        ]}
+      />
+    </>
+  )
+}
+
+function callsOf({ id: key }: Key, month: string): string {
+  const start = `${month}-01`
+  const end = addDays(`${addDays(start, 31).slice(0, 8)}01`, -1)
+  return withQuery('/requests', { key, start, end })
+}
+
+function Crossings({ of: { crossings } }: { readonly of: Month }) {
+  if (crossings.length === 0) return <span class="quiet">–</span>
+  return (
+    <span class="words">
+      {crossings.map(({ at, percent }, i) => (
+        <span key={at + percent} class={percent === 100 ? 'bad' : percent >= 80 ? 'high' : undefined}>
+          {i > 0 && ' · '}
+          {percent === 100 ? 'spent' : `${percent}%`} on{' '}
+          <time dateTime={at} title={exactTime(at)}>
+            {dayAndMonth(at)}
+          </time>
+        </span>
+      ))}
+    </span>
+  )
+}

@@ -1,23 +1,16 @@
-import { useState } from 'preact/hooks'
-import type { Key, ListOf } from '../api.ts'
+import type { Key, Overview } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { capitalize, dayOf, money, plural } from '../format.ts'
+import { dayOf, money, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
-import { Choices, Search } from '../parts/choices.tsx'
-import { DialogButton } from '../parts/dialog.tsx'
 import { Budget, Figure, RelativeTime, tightestCap } from '../parts/figures.tsx'
-import { Empty, Heading, Loaded, Tag } from '../parts/states.tsx'
-import { type Column, nameColumn, Pages, shortList, Table } from '../parts/table.tsx'
+import { comparison, filterOf, Listed, ListFilter, usePages } from '../parts/listed.tsx'
+import { Empty, Heading, Tag } from '../parts/states.tsx'
+import { type Column, nameColumn, shortList } from '../parts/table.tsx'
 import { Link, navigate, setQuery, withQuery } from '../router.tsx'
-import { BulkForm } from './bulk-form.tsx'
 import { KeyForm } from './key-form.tsx'
+import { NeedsAttention, noticesOf } from './notices.tsx'
 
-/** Keys per request, and rows per page. The page can sort the keys only if one request has read all of them. */
-const READ = 1_000
-const ROWS = 100
-const STATUSES = ['usable', 'revoked', 'expired'] as const
 const SOON_MS = 7 * 86_400_000
-const FIRST_PAGE = { after: null, page: null }
 
 const showKey = ({ id }: Key) => navigate(`/keys/${id}`)
 
@@ -28,97 +21,58 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   // The parameter `new` comes from the command menu.
   const isCreating = query.get('new') !== null
   const setCreating = (isOn: boolean) => setQuery({ new: isOn ? 1 : null }, 'replace')
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  const status = query.get('status') ?? 'usable'
-  const search = query.get('search') ?? ''
-  const after = query.get('after')
   const sorted = query.get('sort') ?? undefined
-  const page = Number(query.get('page') ?? 0)
-  const keys = useResource<ListOf<Key>>(
-    withQuery('/v1/keys', { limit: READ, status: status === 'all' ? null : status, search, after }),
-    5_000,
-  )
-  function toggle(ids: readonly string[], isChosen: boolean): void {
-    const next = new Set(chosen)
-    for (const id of ids) isChosen ? next.add(id) : next.delete(id)
-    setChosen(next)
-  }
-  function finishBulk(): void {
-    setChosen(new Set())
-    keys.refresh()
-  }
+  const keys = usePages<Key>('/v1/keys', query, filterOf(query, 'usable'))
+  const list = keys.value
+  const isAll = list !== null && keys.after === null && list.next === null
+  const isFiltered = query.get('search') !== null || query.get('status') !== null
   const create = (title: string) =>
     mayManage && <Button title={title} kind="primary" onClick={() => setCreating(true)} />
   return (
     <>
       <Heading title="Keys">{create('New key')}</Heading>
-      <div class="filters">
-        <Search title="Search keys" placeholder="Name, id, last four or metadata.team:web" value={search} />
-        <Choices
-          title="Status"
-          options={[...STATUSES, 'all']}
-          nameOf={capitalize}
-          isChosen={(each) => each === status}
-          onChoose={(each) => setQuery({ status: each === 'usable' ? null : each, ...FIRST_PAGE })}
-        />
-      </div>
-      <Loaded resource={keys} lines={8}>
-        {({ data, next }) => {
-          if (data.length === 0 && after === null)
-            return search !== '' || status !== 'usable' ? (
-              <Empty title="No key matches." action={<Link to="/keys?status=all">Show all keys</Link>} />
-            ) : (
-              <Empty
-                title="No key yet."
-                words="A client sends a key of this gateway instead of the provider's. Each key has its own budget, models and expiry."
-                action={create('Create the first key')}
-              />
-            )
-          const isAll = after === null && next === null
-          const shown = (isAll ? inOrder(data, sorted) : data).slice(page * ROWS, (page + 1) * ROWS)
-          const selected = data.filter(({ id, status }) => chosen.has(id) && status === 'usable')
-          return (
-            <>
-              <p class="sum-line">
-                {selected.length === 0 ? (
-                  <KeysTotal of={data} isAll={isAll} />
-                ) : (
-                  <span class="buttons">
-                    <b>{plural(selected.length, 'key')} selected</b>
-                    <DialogButton title="Change budget or expiry" onDone={finishBulk}>
-                      {(callbacks) => <BulkForm keys={selected} {...callbacks} />}
-                    </DialogButton>
-                    <Button title="Clear selection" kind="link" onClick={() => setChosen(new Set())} />
-                  </span>
-                )}
-              </p>
-              <Table
-                caption="Keys"
-                columns={[
-                  ...(mayManage ? [selectColumn(shown, chosen, toggle)] : []),
-                  ...columnsOf(data).map(({ sort, ...column }) => (isAll ? { ...column, sort } : column)),
-                ]}
-                rows={shown}
-                sorted={sorted}
-                rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
-              />
-              <Pages
-                first={page === 0 && after === null ? null : FIRST_PAGE}
-                next={
-                  (page + 1) * ROWS < data.length
-                    ? { page: page + 1 }
-                    : next === null
-                      ? null
-                      : { after: next, page: null }
-                }
-              />
-            </>
+      <ListFilter
+        title="Search keys"
+        placeholder="Name, id, last four or metadata.team:web"
+        statuses={['usable', 'revoked', 'expired', 'all']}
+        query={query}
+      />
+      {list !== null && !isAll && !isFiltered && <KeysInNeed />}
+      {list !== null && list.data.length > 0 && (
+        <p class="sum-line">
+          <KeysTotal of={list.data} isAll={isAll} />
+        </p>
+      )}
+      <Listed
+        of={keys}
+        lines={8}
+        caption="Keys"
+        columns={columnsOf(list?.data ?? [])}
+        sorted={sorted}
+        order={inOrder}
+        rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
+        empty={
+          isFiltered ? (
+            <Empty title="No key matches." action={<Link to="/keys?status=all">Show all keys</Link>} />
+          ) : (
+            <Empty
+              title="No key yet."
+              words="A client sends a key of this gateway instead of the provider's. Each key has its own budget, models and expiry."
+              action={create('Create the first key')}
+            />
           )
-        }}
-      </Loaded>
+        }
+      />
       {isCreating && <KeyForm edited={null} onClose={() => setCreating(false)} onDone={showKey} />}
     </>
   )
+}
+
+/** The keys that need attention, of a list that is too long to begin with them. */
+function KeysInNeed() {
+  const { value } = useResource<Overview>('/gateway/v1/overview', 10_000)
+  const notices = value === null ? [] : noticesOf(value, null).filter(({ to }) => to.startsWith('/keys'))
+  return notices.length === 0 ? null : <NeedsAttention notices={notices} />
 }
 
 /** Counts the spend of a budget once: the keys of a rotation share it. */
@@ -127,38 +81,12 @@ function KeysTotal({ of: keys, isAll }: { readonly of: readonly Key[]; readonly 
   const spent = [...budgets.values()].reduce((sum, usd) => sum + usd, 0)
   return (
     <>
-      <b>{isAll ? plural(keys.length, 'key') : `more than ${plural(READ, 'key')}`}</b>{' '}
-      {isAll && <span class="quiet">· {money(spent)} this month</span>}
+      <b>{isAll ? plural(keys.length, 'key') : `${keys.length} keys of more`}</b>{' '}
+      <span class="quiet">
+        · {isAll ? `${money(spent)} this month` : 'newest first. Search to find others.'}
+      </span>
     </>
   )
-}
-
-function selectColumn(
-  shown: readonly Key[],
-  chosen: ReadonlySet<string>,
-  toggle: (ids: readonly string[], isChosen: boolean) => void,
-): Column<Key> {
-  const ids = shown.filter(({ status }) => status === 'usable').map(({ id }) => id)
-  return {
-    title: (
-      <input
-        type="checkbox"
-        aria-label="Select all"
-        checked={ids.length > 0 && ids.every((id) => chosen.has(id))}
-        onChange={(event) => toggle(ids, event.currentTarget.checked)}
-      />
-    ),
-    isMinor: true,
-    cell: ({ id, name, status }) =>
-      status === 'usable' && (
-        <input
-          type="checkbox"
-          aria-label={`Select ${name}`}
-          checked={chosen.has(id)}
-          onChange={(event) => toggle([id], event.currentTarget.checked)}
-        />
-      ),
-  }
 }
 
 /** Ranks exhausted budgets first, then budgets from 80 % on, keys that expire soon, and the others by spent share. */
@@ -183,13 +111,8 @@ const SORTS: Readonly<Record<string, (key: Key) => number | string>> = {
 }
 
 /** Sorts keys. Keys that share a budget stay together, the newest first. */
-function inOrder(keys: readonly Key[], sorted = ''): readonly Key[] {
-  const by = SORTS[sorted.replace('-', '')] ?? attentionRank
-  const sign = sorted !== '' && !sorted.startsWith('-') ? 1 : -1
-  const compare = (a: Key, b: Key) => {
-    const [one, other] = [by(a), by(b)]
-    return one === other ? 0 : one < other ? -sign : sign
-  }
+function inOrder(keys: readonly Key[], sorted?: string): readonly Key[] {
+  const compare = comparison(SORTS, attentionRank, sorted)
   const best = new Map<string, Key>()
   for (const key of keys) {
     const known = best.get(key.budget_id)

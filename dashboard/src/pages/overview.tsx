@@ -3,15 +3,12 @@ import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, 
 import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, daysBetween, monthInWords, percent, plural, weekday } from '../format.ts'
 import { Button } from '../parts/button.tsx'
-import { CallTable } from '../parts/call-table.tsx'
+import { CallTable, RefusedCalls } from '../parts/call-table.tsx'
 import { BarChart } from '../parts/chart.tsx'
 import { costPerDay } from '../parts/chart-series.ts'
-import { ClientSetup } from '../parts/clients.tsx'
-import { CostComparison } from '../parts/cost-comparison.tsx'
-import { Stat, Sums } from '../parts/facts.tsx'
-import { Balance, Budget, Money } from '../parts/figures.tsx'
-import { Ranking, READ_MAX } from '../parts/ranking.tsx'
-import { RefusedCalls } from '../parts/refused-calls.tsx'
+import { Balance, Budget, Money, Stat, Sums } from '../parts/figures.tsx'
+import { ClientSetup } from '../parts/secret-dialog.tsx'
+import { CostComparison, Ranking, READ_MAX } from '../parts/spend-charts.tsx'
 import { Failure, Heading, Loaded } from '../parts/states.tsx'
 import { Link, navigate, withQuery } from '../router.tsx'
 import { NeedsAttention, noticesOf } from './notices.tsx'
@@ -195,7 +192,7 @@ function FirstRun() {
       <p role="status" class="quiet">
         Waiting for the first call…
       </p>
-      <RefusedCalls path="/gateway/v1/requests" keyId={null} />
+      <RefusedCalls path="/gateway/v1/requests" />
     </>
   )
 }

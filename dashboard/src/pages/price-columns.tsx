@@ -1,8 +1,10 @@
 import { Fragment } from 'preact'
-import type { PricedModel } from '../api.ts'
-import { exactMoney, shortCount } from '../format.ts'
+import { type PricedModel, send } from '../api.ts'
+import { exactMoney, exactTime, shortCount } from '../format.ts'
+import { DialogButton, FormDialog } from '../parts/dialog.tsx'
 import { Tag } from '../parts/states.tsx'
 import type { Column } from '../parts/table.tsx'
+import { SetPriceForm } from './set-price-form.tsx'
 
 /** The rate of the standard tier, which applies to calls that name no tier. */
 function rateOf({ prices: { rates = {} } }: PricedModel, kind: string): string | null {
@@ -63,17 +65,20 @@ function rateColumn(
   }
 }
 
-export const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>[] => [
+/** `onChanged`: called after a change of a price. Null: prices cannot be changed. */
+export const columnsOf = (
+  models: readonly PricedModel[],
+  onChanged: (() => void) | null,
+): readonly Column<PricedModel>[] => [
   {
     title: 'Model',
     isWide: true,
     lead: 'left',
-    cell: ({ id, aliases, source, retired }) => (
+    cell: ({ id, aliases, retired }) => (
       <>
         <span class="name" title={aliases.length === 0 ? undefined : `also ${aliases.join(', ')}`}>
           {id}
         </span>
-        {source !== 'built_in' && <Tag kind="high">{source}</Tag>}
         {retired && <Tag kind="plain">retired</Tag>}
       </>
     ),
@@ -109,6 +114,11 @@ export const columnsOf = (models: readonly PricedModel[]): readonly Column<Price
         .join(', ') || <span class="quiet">–</span>,
   },
   {
+    title: 'Source',
+    isMinor: true,
+    cell: (model) => <Source of={model} onChanged={onChanged} />,
+  },
+  {
     title: 'Window',
     isFigure: true,
     isLeast: true,
@@ -116,3 +126,39 @@ export const columnsOf = (models: readonly PricedModel[]): readonly Column<Price
       tokens === null ? <span class="quiet">–</span> : shortCount(tokens, 0),
   },
 ]
+
+interface SourceProps {
+  readonly of: PricedModel
+  readonly onChanged: (() => void) | null
+}
+
+function Source({ of: model, onChanged }: SourceProps) {
+  const { id, provider, source, effective_from: at, shutdown_at: end, retired } = model
+  return (
+    <>
+      {source === 'built_in' ? <span class="quiet">list</span> : <Tag kind="high">{source}</Tag>}
+      {at !== null && <span title={exactTime(at)}> since {at.slice(0, 10)}</span>}
+      {end !== null && !retired && <span class="high"> until {end}</span>}{' '}
+      {source === 'set' && onChanged !== null && (
+        <>
+          <DialogButton title="Change" label={`Change price of ${id}`} kind="link" onDone={onChanged}>
+            {(callbacks) => <SetPriceForm model={id} provider={provider} like={model} {...callbacks} />}
+          </DialogButton>{' '}
+          <DialogButton title="Remove" label={`Remove price of ${id}`} kind="link" onDone={onChanged}>
+            {(callbacks) => (
+              <FormDialog
+                title={`Remove the price of ${id}`}
+                submit="Remove"
+                isDangerous
+                {...callbacks}
+                onSubmit={() => send('DELETE', `/gateway/v1/prices/${encodeURIComponent(id)}`)}
+              >
+                <p>From now on the price of the list applies, or none if the list does not have the model.</p>
+              </FormDialog>
+            )}
+          </DialogButton>
+        </>
+      )}
+    </>
+  )
+}

@@ -1,22 +1,33 @@
 import type { PriceBook, PricedModel } from '../api.ts'
-import { useResource } from '../data.ts'
+import { usePermissions, useResource } from '../data.ts'
 import { capitalize, exactMoney, exactTime } from '../format.ts'
 import { Choices, Search } from '../parts/choices.tsx'
-import { Fact, Facts } from '../parts/facts.tsx'
+import { DialogButton } from '../parts/dialog.tsx'
+import { Fact, Facts } from '../parts/figures.tsx'
 import { Empty, Heading, Loaded, Tag } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { setQuery } from '../router.tsx'
+import { MissingPrices } from './missing-prices.tsx'
 import { byRate, columnsOf } from './price-columns.tsx'
+import { PushForm } from './push-form.tsx'
 
 /** Lists the price of each model, and whether it comes from the list or an overlay. */
 export function PricesPage({ query }: { readonly query: URLSearchParams }) {
+  const { isOperator } = usePermissions()
   const search = query.get('search') ?? ''
   const provider = query.get('provider') ?? 'all'
   const sorted = query.get('sort') ?? undefined
   const prices = useResource<PriceBook>('/gateway/v1/prices', 30_000)
   return (
     <>
-      <Heading title="Prices" />
+      <Heading title="Prices">
+        {isOperator && (
+          <DialogButton title="Push a list" onDone={prices.refresh}>
+            {(callbacks) => <PushForm {...callbacks} />}
+          </DialogButton>
+        )}
+      </Heading>
+      {isOperator && <MissingPrices models={prices.value?.models ?? []} onSet={prices.refresh} />}
       <div class="filters">
         <Search title="Search models" placeholder="Model" value={search} />
         <Choices
@@ -61,15 +72,15 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
                   words={
                     <>
                       Calls to a model without a price cost 0 and are marked <Tag kind="high">unpriced</Tag>,
-                      or are refused; <code>pricing.unpriced</code> decides. To add a price, write it to the
-                      file of <code>TOLLGATE_PRICES</code>.
+                      or are refused; <code>pricing.unpriced</code> decides. Operators set a price when the
+                      model was asked for, or push a list.
                     </>
                   }
                 />
               ) : (
                 <Table
                   caption="Prices"
-                  columns={columnsOf(found)}
+                  columns={columnsOf(found, isOperator ? prices.refresh : null)}
                   rows={found}
                   sorted={sorted}
                   {...(sorted === undefined ? { groupOf } : {})}

@@ -1,18 +1,17 @@
 import { useState } from 'preact/hooks'
+import type { LoggedBodyObject } from '../../../src/api/request.ts'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
 import { type Account, type Bill, type Call, type Key, send } from '../api.ts'
 import { OWN_ACCOUNT, type OwnAccount, useOwner, usePermissions, useResource } from '../data.ts'
 import { bytes, count, exactMoney, plural } from '../format.ts'
 import { costOf, Outcome } from '../parts/call-table.tsx'
-import { Id, JsonDetails } from '../parts/copy.tsx'
+import { Id, JsonDetails, Snippet } from '../parts/copy.tsx'
 import { DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
-import { Fact, Facts } from '../parts/facts.tsx'
 import { TextField } from '../parts/fields.tsx'
-import { Balance, Budget, KeyLink, RelativeTime } from '../parts/figures.tsx'
+import { Balance, Budget, Fact, Facts, KeyLink, PersonLink, RelativeTime } from '../parts/figures.tsx'
 import { Heading, Loaded } from '../parts/states.tsx'
 import { Link, withQuery } from '../router.tsx'
 import { BillTable } from './request-bill.tsx'
-import { Bodies } from './request-bodies.tsx'
 import { Timeline } from './request-timeline.tsx'
 
 export type BilledCall = Call & { readonly bill?: Bill | null }
@@ -22,7 +21,7 @@ const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
-  const { isOperator, isDeveloper } = usePermissions()
+  const { isOperator, maySeeAll } = usePermissions()
   const path = `/gateway/v1/requests/${id}?expand=bill&wait=0`
   const call = useResource<BilledCall>(path, isOpen ? 2_000 : null)
   const state = call.value?.state
@@ -58,7 +57,7 @@ export function RequestPage({ id }: { readonly id: string }) {
           )}
           <h2>Call</h2>
           <CallFacts of={value} />
-          {!isDeveloper && <Bodies id={id} />}
+          {maySeeAll && <Bodies id={id} />}
           <JsonDetails of={{ ...value, bill: undefined }} />
         </>
       )}
@@ -110,9 +109,9 @@ function Summary({ of: call }: { readonly of: Call }) {
 
 /** The limits from which a call has reserved, or for which it waits: budgets of key and account, and credit. */
 function Ceilings({ keyId }: { readonly keyId: string }) {
-  const { isDeveloper } = usePermissions()
+  const { isDeveloper, maySeeAll } = usePermissions()
   const { value: key } = useResource<Key>(isDeveloper ? '/v1/keys/me' : `/v1/keys/${keyId}`, 2_000)
-  const { value: account } = useResource<OwnAccount>(isDeveloper ? null : OWN_ACCOUNT, 2_000)
+  const { value: account } = useResource<OwnAccount>(maySeeAll ? OWN_ACCOUNT : null, 2_000)
   const isEnforced = account?.credit_enforced === true
   return (
     <Facts>
@@ -124,16 +123,17 @@ function Ceilings({ keyId }: { readonly keyId: string }) {
 }
 
 function CallFacts({ of: call }: { readonly of: Call }) {
-  const { isOperator } = usePermissions()
+  const { isOperator, maySeeAll } = usePermissions()
   const path = `/gateway/v1/accounts/${call.account_id}`
   const { value: account } = useResource<Account>(isOperator ? path : null)
-  const { parent_id: parent, socket_id: socket, session_id: session } = call
+  const { parent_id: parent, socket_id: socket, session_id: session, person_id: person } = call
   const usage = call.state === 'refused' ? null : call.usage
   const isSame = call.model === call.model_served
   return (
     <Facts>
       <Fact title="Request id" value={<Id id={call.id} />} />
       <Fact title="Account" value={account && <Link to={`/accounts/${account.id}`}>{account.name}</Link>} />
+      <Fact title="Person" value={person && maySeeAll && <PersonLink id={person} />} />
       <Fact title="Upstream’s id" value={call.upstream_request_id && <Id id={call.upstream_request_id} />} />
       <Fact title="Created upstream" value={call.object_id && <Id id={call.object_id} />} />
       <Fact title="Part of" value={parent && <Link to={`/requests/${parent}`}>the batch</Link>} />
@@ -178,4 +178,53 @@ function CreditBack({ of: call, ...callbacks }: FormCallbacks<unknown> & { reado
       <TextField label="Reason" isRequired value={reason} onInput={setReason} />
     </FormDialog>
   )
+}
+
+/** The logged bodies of a call. They are read when the section is opened. */
+export function Bodies({ id }: { readonly id: string }) {
+  const [isOpen, setOpen] = useState(false)
+  const bodies = useResource<{ request: LoggedBodyObject | null; response: LoggedBodyObject | null }>(
+    isOpen ? `/gateway/v1/requests/${id}/bodies` : null,
+  )
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Bodies</summary>
+      {bodies.error?.status === 404 ? (
+        <p class="quiet">Logging was off for the key, or the bodies have been deleted.</p>
+      ) : (
+        <Loaded resource={bodies}>
+          {(value) => (
+            <>
+              <Body title="Request" of={value.request} />
+              <Body title="Reply" of={value.response} />
+            </>
+          )}
+        </Loaded>
+      )}
+    </details>
+  )
+}
+
+function Body({ title, of: body }: { readonly title: string; readonly of: LoggedBodyObject | null }) {
+  return (
+    <>
+      <h2>
+        {title} {body?.truncated && <span class="quiet">the beginning of {bytes(body.length_bytes)}</span>}
+      </h2>
+      {body === null ? (
+        <p class="quiet">There was no body.</p>
+      ) : (
+        <Snippet text={formatBody(body)} what={title.toLowerCase()} />
+      )}
+    </>
+  )
+}
+
+function formatBody({ content, encoding }: LoggedBodyObject): string {
+  if (encoding === 'base64') return `base64: ${content}`
+  try {
+    return JSON.stringify(JSON.parse(content), null, 2)
+  } catch {
+    return content
+  }
 }

@@ -1,15 +1,24 @@
 import { useState } from 'preact/hooks'
 import { CALL_FLAGS, CALL_STATES } from '../../../src/kernel/vocabulary.ts'
-import type { Call, Key, ListOf, Usage } from '../api.ts'
+import type { Call, ListOf, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { plural } from '../format.ts'
-import { Button } from '../parts/button.tsx'
-import { CallTable } from '../parts/call-table.tsx'
-import { DateRange, Download, Filters, Search, Select, TextFilter, toOptions } from '../parts/choices.tsx'
-import { KeyLink, Money } from '../parts/figures.tsx'
+import { count, duration, plural } from '../format.ts'
+import { sumUsd } from '../forms/readings.ts'
+import { CallTable, costOf } from '../parts/call-table.tsx'
+import {
+  DateRange,
+  Download,
+  type FilterProps,
+  Filters,
+  Search,
+  Select,
+  TextFilter,
+  toOptions,
+} from '../parts/choices.tsx'
+import { KeyLink, Money, PersonLink } from '../parts/figures.tsx'
+import { RecordField } from '../parts/record-field.tsx'
 import { Empty, Heading, Loaded } from '../parts/states.tsx'
 import { Link, navigate, setQuery, withQuery } from '../router.tsx'
-import { SessionSum } from './session-sum.tsx'
 
 const ROWS = 100
 const FILTERS = [
@@ -23,11 +32,12 @@ const FILTERS = [
   'socket',
   'session',
   'parent_id',
+  'person',
 ]
 
 /** Lists calls. The URL has the filters. */
 export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
-  const { isDeveloper } = usePermissions()
+  const { isDeveloper, maySeeAll } = usePermissions()
   const key = query.get('key')
   const after = query.get('after')
   const isLive = query.get('live') !== null && after === null
@@ -54,7 +64,8 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
       </Heading>
       <FindById />
       <Filters set={Number(key !== null) + set.length}>
-        {!isDeveloper && <KeyFilter query={query} />}
+        {!isDeveloper && <RecordFilter title="Key" path="/v1/keys" name="key" query={query} />}
+        {maySeeAll && <RecordFilter title="Person" path="/gateway/v1/people" name="person" query={query} />}
         <Select name="state" title="State" options={toOptions(CALL_STATES)} query={query} />
         <Select name="flag" title="Flag" options={toOptions(CALL_FLAGS)} query={query} />
         <TextFilter name="model" title="Model" query={query} />
@@ -111,28 +122,9 @@ function FindById() {
   )
 }
 
-function KeyFilter({ query }: { readonly query: URLSearchParams }) {
-  const chosen = query.get('key')
-  const { value } = useResource<ListOf<Key>>('/v1/keys?limit=1000')
-  const keys = value?.data ?? []
-  const byName = Map.groupBy(keys, ({ name }) => name)
-  const suffixOf = ({ name, last4 }: Key) => (byName.get(name)?.length === 1 ? '' : ` …${last4}`)
-  const named = keys.map((key) => [key.id, key.name + suffixOf(key)] as const)
-  const isListed = chosen === null || named.some(([id]) => id === chosen)
-  const options = [...named, ...(isListed ? [] : [[chosen, chosen] as const])]
-  return (
-    <span class="buttons">
-      <Select
-        name="key"
-        title="Key"
-        options={options.toSorted(([, a], [, b]) => a.localeCompare(b))}
-        query={query}
-      />
-      {chosen !== null && (
-        <Button title="×" label="Clear the key" onClick={() => setQuery({ key: null, after: null })} />
-      )}
-    </span>
-  )
+function RecordFilter({ name, query, ...field }: FilterProps & { readonly path: string }) {
+  const choose = (id: string | null) => setQuery({ [name]: id, after: null })
+  return <RecordField {...field} label={field.title} id={query.get(name)} onChoose={choose} />
 }
 
 interface SumOfProps {
@@ -159,6 +151,7 @@ function SumOf({ base, filters, keyId, keyName }: SumOfProps) {
     socket,
     session,
     parent_id: parent,
+    person,
   } = filters
   const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
   const isKnown =
@@ -166,13 +159,16 @@ function SumOf({ base, filters, keyId, keyName }: SumOfProps) {
     (start !== null || end === null) &&
     [flag, status, least, socket, session, parent].every((value) => value === null) &&
     (state === null || state === 'settled')
-  const usage = useResource<Usage>(isKnown ? withQuery('/v1/usage', { start, end, model, key: keyId }) : null)
+  const usage = useResource<Usage>(
+    isKnown ? withQuery('/v1/usage', { start, end, model, person, key: keyId }) : null,
+  )
   const total = isKnown ? usage.value?.total : undefined
   return (
     <p class="sum-line" aria-live="polite">
       {keyId !== null && <KeyLink id={keyId} name={keyName} />}{' '}
       {session != null && <SessionSum id={session} base={base} />}
       {socket != null && <Link to={`/requests/${socket}`}>Calls on one WebSocket</Link>}
+      {person != null && <PersonLink id={person} />}{' '}
       {parent != null && <Link to={`/requests/${parent}`}>Parts of one batch</Link>}
       {total !== undefined && (
         <>
@@ -186,5 +182,28 @@ function SumOf({ base, filters, keyId, keyName }: SumOfProps) {
         </>
       )}
     </p>
+  )
+}
+
+const READ_MAX = 1_000
+
+/** The calls of one session of an agent: how many, their cost, and how long the session lasts. */
+export function SessionSum({ id, base }: { readonly id: string; readonly base: string }) {
+  const { value } = useResource<ListOf<Call>>(withQuery(base, { session: id, limit: READ_MAX }), 5_000)
+  if (value === null || value.data.length === 0) return null
+  const { data, has_more: hasMore } = value
+  const times = data.flatMap(({ started_at, ended_at }) => [started_at, ended_at ?? started_at])
+  const spans = times.map((at) => Date.parse(at))
+  return (
+    <>
+      This session: <b>{hasMore ? `more than ${count(READ_MAX)} calls` : plural(data.length, 'call')}</b>
+      {!hasMore && (
+        <>
+          {' · '}
+          <Money usd={sumUsd(data.map(costOf))} /> ·{' '}
+          {duration(Math.max(...spans) - Math.min(...spans)).replace(/ 0 s$/, '')}
+        </>
+      )}
+    </>
   )
 }

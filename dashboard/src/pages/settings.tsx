@@ -4,14 +4,14 @@ import { SignedIn, useAccountId, usePermissions, useResource } from '../data.ts'
 import { capitalize } from '../format.ts'
 import { Id } from '../parts/copy.tsx'
 import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
-import { Fact, Facts } from '../parts/facts.tsx'
 import { SelectField, TextField } from '../parts/fields.tsx'
-import { RelativeTime } from '../parts/figures.tsx'
+import { Fact, Facts, RelativeTime } from '../parts/figures.tsx'
+import { Listed, usePages } from '../parts/listed.tsx'
 import { SecretDialog } from '../parts/secret-dialog.tsx'
 import { Heading, Loaded, Tag } from '../parts/states.tsx'
-import { actionColumn, nameColumn, Table } from '../parts/table.tsx'
+import { actionColumn, nameColumn } from '../parts/table.tsx'
 import { WebhookTable } from '../parts/webhook-table.tsx'
-import { Link, withQuery } from '../router.tsx'
+import { Link } from '../router.tsx'
 
 type NewAdminKey = AdminKey & { readonly key: string }
 
@@ -27,11 +27,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   const [revoked, setRevoked] = useState<AdminKey | null>(null)
   const { mayManage, isOperator } = usePermissions()
   const role = useContext(SignedIn)?.role
-  const after = query.get('after')
-  const keys = useResource<ListOf<AdminKey>>(
-    withQuery('/gateway/v1/admin-keys', { limit: 100, after }),
-    10_000,
-  )
+  const keys = usePages<AdminKey>('/gateway/v1/admin-keys', query)
   const overview = useResource<Overview>('/gateway/v1/overview')
   const webhooks = useResource<ListOf<Webhook>>('/gateway/v1/webhooks?limit=100', 10_000)
   const mayRevoke = ({ status, role }: AdminKey) =>
@@ -50,37 +46,33 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         <Fact title="Your role" value={`${capitalize(role ?? '')}: ${ROLES[role as Role]}`} />
       </Facts>
       <h2>Admin keys</h2>
-      <Loaded resource={keys} lines={3}>
-        {({ data, next }) => (
-          <Table
-            caption="Admin keys"
-            rows={data}
-            after={after}
-            next={next}
-            rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
-            columns={[
-              nameColumn<AdminKey>({
-                name: ({ name }) => name,
-                tag: ({ status }) => status !== 'usable' && <Tag kind="plain">{status}</Tag>,
-              }),
-              { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{capitalize(role)}</span> },
-              {
-                title: 'Last used',
-                cell: ({ last_used_at }) => <RelativeTime at={last_used_at} never="never used" />,
-              },
-              { title: 'Created', isMinor: true, cell: ({ created_at }) => <RelativeTime at={created_at} /> },
-              {
-                title: 'Key',
-                isMinor: true,
-                cell: ({ prefix, last4 }) => (
-                  <code class="quiet">{prefix === '' ? 'from the environment' : `${prefix}…${last4}`}</code>
-                ),
-              },
-              actionColumn<AdminKey>('Revoke', ({ name }) => name, mayRevoke, setRevoked),
-            ]}
-          />
-        )}
-      </Loaded>
+      <Listed
+        of={keys}
+        lines={3}
+        caption="Admin keys"
+        empty={<p class="quiet">None yet.</p>}
+        rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
+        columns={[
+          nameColumn<AdminKey>({
+            name: ({ name }) => name,
+            tag: ({ status }) => status !== 'usable' && <Tag kind="plain">{status}</Tag>,
+          }),
+          { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{capitalize(role)}</span> },
+          {
+            title: 'Last used',
+            cell: ({ last_used_at }) => <RelativeTime at={last_used_at} never="never used" />,
+          },
+          { title: 'Created', isMinor: true, cell: ({ created_at }) => <RelativeTime at={created_at} /> },
+          {
+            title: 'Key',
+            isMinor: true,
+            cell: ({ prefix, last4 }) => (
+              <code class="quiet">{prefix === '' ? 'from the environment' : `${prefix}…${last4}`}</code>
+            ),
+          },
+          actionColumn<AdminKey>('Revoke', ({ name }) => name, mayRevoke, setRevoked),
+        ]}
+      />
       <h2>Alerts</h2>
       <Loaded resource={overview} lines={1}>
         {({ alert_thresholds_percent: percents }) => (

@@ -8,11 +8,13 @@ import s from './sign-in.module.css'
 
 interface SignInProps {
   readonly hasEnded: boolean
+  /** Where people sign in at their identity provider. Null: only with a key. */
+  readonly path: string | null
   onSession(session: Session): void
 }
 
-/** Exchanges the key for a session. The key is not stored in the browser. */
-export function SignIn({ hasEnded, onSession }: SignInProps) {
+/** People sign in at their identity provider. A key is exchanged for a session, and not stored in the browser. */
+export function SignIn({ hasEnded, path, onSession }: SignInProps) {
   const [key, setKey] = useState('')
   const command = useCommand()
   const body = () =>
@@ -26,6 +28,17 @@ export function SignIn({ hasEnded, onSession }: SignInProps) {
           ? 'Your session has ended. Sign in to continue on the same page.'
           : 'Spend, limits and calls of your model APIs.'}
       </p>
+      {path !== null && (
+        <>
+          <a
+            class="button primary"
+            href={`${path}?return_to=${encodeURIComponent(location.pathname + location.search)}`}
+          >
+            Sign in with your company account
+          </a>
+          <p class="quiet">or with a key</p>
+        </>
+      )}
       <form
         onSubmit={(event) => {
           event.preventDefault()
@@ -47,7 +60,7 @@ export function SignIn({ hasEnded, onSession }: SignInProps) {
           onInput={setKey}
         />
         {command.error !== null && <Failure error={command.error} />}
-        <button type="submit" class="primary" disabled={command.isBusy}>
+        <button type="submit" class={path === null ? 'primary' : undefined} disabled={command.isBusy}>
           Sign in
         </button>
       </form>

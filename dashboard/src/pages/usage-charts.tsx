@@ -3,7 +3,7 @@ import { useResource } from '../data.ts'
 import { daysBetween, daysInWords } from '../format.ts'
 import { BarChart } from '../parts/chart.tsx'
 import { costOf, costPerDay, stackBy } from '../parts/chart-series.ts'
-import { type Days, daysBefore } from '../parts/cost-comparison.tsx'
+import { type Days, daysBefore } from '../parts/spend-charts.tsx'
 import { navigate, setQuery, withQuery } from '../router.tsx'
 
 interface StackProps {

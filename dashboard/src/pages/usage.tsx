@@ -2,15 +2,14 @@ import type { Bucket, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, daysBetween, percent, shortCount } from '../format.ts'
 import { Choices, DateRange, Download } from '../parts/choices.tsx'
-import { CostComparison, type Days } from '../parts/cost-comparison.tsx'
-import { Stat, Sums } from '../parts/facts.tsx'
-import { Figure, KeyLink, Money } from '../parts/figures.tsx'
+import { Figure, KeyLink, Money, Stat, Sums } from '../parts/figures.tsx'
+import { CostComparison, type Days } from '../parts/spend-charts.tsx'
 import { Empty, Heading, Loaded, Tag } from '../parts/states.tsx'
 import { type Column, Table, usdColumn } from '../parts/table.tsx'
 import { Link, setQuery, withQuery } from '../router.tsx'
 import { DayBars, HOURLY_DAYS_MAX, HourBars } from './usage-charts.tsx'
 
-const DIMENSIONS = ['day', 'model', 'key'] as const
+const DIMENSIONS = ['day', 'model', 'key', 'person'] as const
 type Dimension = (typeof DIMENSIONS)[number]
 const ROWS = 200
 
@@ -28,8 +27,10 @@ function rangesOf(today: string) {
 
 /** Shows the sums of `GET /v1/usage`, each with a link to its calls. */
 export function UsagePage({ query }: { readonly query: URLSearchParams }) {
-  const { isDeveloper } = usePermissions()
-  const offered = DIMENSIONS.filter((each) => !isDeveloper || each !== 'key')
+  const { isDeveloper, maySeeAll } = usePermissions()
+  const offered = DIMENSIONS.filter(
+    (each) => maySeeAll || each === 'day' || each === 'model' || (each === 'key' && !isDeveloper),
+  )
   const ranges = rangesOf(dayOf(Date.now()))
   const thisMonth = ranges['This month']
   const start = query.get('start') ?? thisMonth.start
@@ -37,7 +38,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   const by = (query.get('by') ?? 'model')
     .split(',')
     .filter((name): name is Dimension => offered.includes(name as Dimension))
-  const stackedBy = by.find((each) => each !== 'day') ?? null
+  const stackedBy = by.find((each) => each === 'model' || each === 'key') ?? null
   const after = query.get('after')
   const asked = { start, end, group_by: by.join(',') }
   const usage = useResource<Usage>(withQuery('/v1/usage', { ...asked, limit: ROWS, after }), 10_000)
@@ -144,19 +145,23 @@ const TOKENS = [
   ['Cache write', 'cache_write_tokens'],
 ] as const
 
-const TITLES: Record<Dimension, string> = { day: 'Day', model: 'Model', key: 'Key' }
+const TITLES: Record<Dimension, string> = { day: 'Day', model: 'Model', key: 'Key', person: 'Person' }
 
 function columnsOf(by: readonly Dimension[], start: string, end: string): Column<Line>[] {
-  const callsOf = ({ day, model, key }: Bucket) =>
-    withQuery('/requests', { start: day ?? start, end: day ?? end, model, key })
+  const callsOf = ({ day, model, key, person }: Bucket) =>
+    withQuery('/requests', { start: day ?? start, end: day ?? end, model, key, person })
   const dimension = (name: Dimension): Column<Line> => ({
     title: TITLES[name],
-    isWide: name === 'key',
+    isWide: name === 'key' || name === 'person',
     lead: 'left',
     cell: (bucket) => (
       <>
         {name === 'key' ? (
           <KeyLink id={bucket.key ?? ''} name={bucket.key_name ?? bucket.key ?? ''} />
+        ) : name === 'person' ? (
+          <Link to={bucket.person == null ? undefined : `/people/${bucket.person}`} class="name">
+            {bucket.person == null ? 'keys of services' : bucket.person_email || bucket.person}
+          </Link>
         ) : (
           <span>{bucket[name] || 'no model'}</span>
         )}
@@ -201,7 +206,10 @@ type Line = Bucket & { readonly id: string }
 
 /** Sorts by cost, unless the list has several pages or is grouped by day. */
 function linesOf(buckets: readonly Bucket[], by: readonly Dimension[], isAll: boolean): readonly Line[] {
-  const lines = buckets.map((bucket) => ({ ...bucket, id: `${bucket.day} ${bucket.model} ${bucket.key}` }))
+  const lines = buckets.map((bucket) => ({
+    ...bucket,
+    id: `${bucket.day} ${bucket.model} ${bucket.key} ${bucket.person}`,
+  }))
   return isAll && !by.includes('day') ? lines.sort((a, b) => b.cost_usd - a.cost_usd) : lines
 }
 

@@ -1,16 +1,14 @@
 import { useState } from 'preact/hooks'
-import { type Delivery, type ListOf, send, type Webhook } from '../api.ts'
+import { type ActivityEvent, type Delivery, type ListOf, send, type Webhook } from '../api.ts'
 import { useCommand, usePermissions, useResource } from '../data.ts'
 import { count, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { Id, Snippet } from '../parts/copy.tsx'
-import { ConfirmByName, DialogButton } from '../parts/dialog.tsx'
-import { Fact, Facts } from '../parts/facts.tsx'
-import { RelativeTime, Timestamp } from '../parts/figures.tsx'
-import { Failure, Loaded } from '../parts/states.tsx'
+import { ConfirmByName, Dialog, DialogButton } from '../parts/dialog.tsx'
+import { Fact, Facts, RelativeTime, Timestamp } from '../parts/figures.tsx'
+import { Failure, Loaded, Tag } from '../parts/states.tsx'
 import { actionColumn, Table } from '../parts/table.tsx'
 import { setQuery } from '../router.tsx'
-import { DeliveryDialog, DeliveryState, reasonOf } from './delivery.tsx'
 import { WebhookForm } from './webhook-form.tsx'
 
 interface OneWebhookProps {
@@ -157,5 +155,70 @@ function Failures({ of: deliveries }: { readonly of: readonly Delivery[] }) {
         ))}
       </ul>
     </section>
+  )
+}
+
+export const reasonOf = ({ error, response_status: status }: Delivery) =>
+  error ?? (status === null ? 'no answer' : `it answered ${status}`)
+
+export function DeliveryState({ of: delivery }: { readonly of: Delivery }) {
+  const { status, attempts, response_status: answer } = delivery
+  if (status === 'succeeded') return <span>Delivered, {answer}</span>
+  if (attempts === 0) return <Tag kind="plain">queued</Tag>
+  return (
+    <span class="words">
+      {status === 'failed' ? <Tag kind="bad">failed</Tag> : <Tag kind="high">retrying</Tag>}{' '}
+      <span class="quiet">{reasonOf(delivery)}</span>
+    </span>
+  )
+}
+
+interface DeliveryDialogProps {
+  readonly of: Delivery
+  readonly format: Webhook['format']
+  onClose(): void
+  readonly onRetry: (() => void) | null
+}
+
+/** Shows a delivery with its payload and the last reply. */
+export function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDialogProps) {
+  const { created_at, response_status: status } = delivery
+  const event = useResource<ActivityEvent>(`/gateway/v1/events/${delivery.event_id}`)
+  return (
+    <Dialog title={delivery.event_type} isWide onClose={onClose}>
+      <Facts>
+        <Fact title="Outcome" value={<DeliveryState of={delivery} />} />
+        <Fact title="Attempts" value={count(delivery.attempts)} />
+        <Fact title="Reply" value={status === null ? 'none' : `HTTP ${status}`} />
+        <Fact title="Created" value={<RelativeTime at={created_at} />} />
+        <Fact title="Last attempt" value={<RelativeTime at={delivery.last_attempt_at} />} />
+        <Fact title="Next attempt" value={<RelativeTime at={delivery.next_attempt_at} never="none" />} />
+        <Fact title="webhook-id" value={<Id id={delivery.event_id} />} />
+      </Facts>
+      <h2>{format === 'slack' ? 'Event' : 'Payload'}</h2>
+      {format === 'slack' && <p class="quiet">Slack received a sentence about this event.</p>}
+      {event.error?.status === 404 ? (
+        <p class="quiet">The event is no longer stored.</p>
+      ) : (
+        <Loaded resource={event}>
+          {({ type, created_at: timestamp, account_id, actor, data }) => (
+            <Snippet
+              text={JSON.stringify({ type, timestamp, account_id, actor, data }, null, 2)}
+              what="the payload"
+            />
+          )}
+        </Loaded>
+      )}
+      {delivery.response_body && (
+        <>
+          <h2>Reply</h2>
+          <Snippet text={delivery.response_body} what="the reply" />
+        </>
+      )}
+      <div class="actions">
+        {onRetry !== null && <Button title="Retry" onClick={onRetry} />}
+        <Button title="Close" kind="primary" onClick={onClose} />
+      </div>
+    </Dialog>
   )
 }

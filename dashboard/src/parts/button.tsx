@@ -1,7 +1,7 @@
 interface ButtonProps {
   readonly title: string
   /** The text for screen readers, if the title alone is not clear. */
-  readonly label?: string
+  readonly label?: string | undefined
   readonly kind?: 'primary' | 'danger' | 'link' | undefined
   readonly isDisabled?: boolean
   onClick(): void

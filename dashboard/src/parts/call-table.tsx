@@ -1,6 +1,7 @@
-import type { Call } from '../api.ts'
+import type { Call, ListOf } from '../api.ts'
+import { useResource } from '../data.ts'
 import { CALL_DECIMALS, count, duration, shortCount } from '../format.ts'
-import { Link, withQuery } from '../router.tsx'
+import { Link, type Query, withQuery } from '../router.tsx'
 import { Figure, KeyLink, TimeBar, Timestamp } from './figures.tsx'
 import { Empty, Tag } from './states.tsx'
 import { type Column, Table } from './table.tsx'
@@ -133,6 +134,27 @@ export function Outcome({ of: call }: { readonly of: Call }) {
       {streamed && <span class="quiet"> stream</span>}{' '}
       {socket_id !== null && <Link to={`/requests?socket=${socket_id}`}>socket</Link>}
       {session_id !== null && <Link to={withQuery('/requests', { session: session_id })}>session</Link>}
+    </>
+  )
+}
+
+interface RefusedCallsProps {
+  /** The list of the calls. */
+  readonly path: string
+  /** The filter of the page Requests that shows the same calls. */
+  readonly filter?: Query
+}
+
+export function RefusedCalls({ path, filter = {} }: RefusedCallsProps) {
+  const { person } = filter
+  const { value } = useResource<ListOf<Call>>(withQuery(path, { person, state: 'refused', limit: 5 }), 10_000)
+  if (value === null || value.data.length === 0) return null
+  return (
+    <>
+      <h2>
+        Refused calls <Link to={withQuery('/requests', { ...filter, state: 'refused' })}>All</Link>
+      </h2>
+      <CallTable calls={value.data} isOfOneKey caption="Refused calls" />
     </>
   )
 }

@@ -73,7 +73,7 @@ export function DateRange({ start, end }: { readonly start: Day; readonly end: D
   )
 }
 
-interface FilterProps {
+export interface FilterProps {
   readonly name: string
   readonly title: string
   readonly query: URLSearchParams
@@ -122,7 +122,7 @@ interface SearchProps {
 }
 
 /** A new search starts on the first page. */
-const searchInUrl = (search: string) => setQuery({ search, after: null, page: null }, 'replace')
+const searchInUrl = (search: string) => setQuery({ search, after: null }, 'replace')
 
 /** The search of a page, by default stored in the URL. The key `/` focuses it. */
 export function Search({ title, placeholder, value, onInput = searchInUrl }: SearchProps) {

@@ -48,12 +48,13 @@ export interface FormCallbacks<Made> {
 
 interface DialogButtonProps<Made> {
   readonly title: string
-  readonly kind?: 'primary' | 'danger'
+  readonly label?: string
+  readonly kind?: 'primary' | 'danger' | 'link'
   onDone(made: Made): void
   children(callbacks: FormCallbacks<Made>): ComponentChildren
 }
 
-export function DialogButton<Made>({ title, kind, onDone, children }: DialogButtonProps<Made>) {
+export function DialogButton<Made>({ title, label, kind, onDone, children }: DialogButtonProps<Made>) {
   const [isOpen, setOpen] = useState(false)
   const onClose = () => setOpen(false)
   function finish(made: Made): void {
@@ -62,7 +63,7 @@ export function DialogButton<Made>({ title, kind, onDone, children }: DialogButt
   }
   return (
     <>
-      <Button title={title} kind={kind} onClick={() => setOpen(true)} />
+      <Button title={title} label={label} kind={kind} onClick={() => setOpen(true)} />
       {isOpen && children({ onClose, onDone: finish })}
     </>
   )

@@ -1,7 +1,9 @@
-import type { Account, Call, Key } from '../api.ts'
-import { useNow, usePermissions } from '../data.ts'
+import type { ComponentChildren } from 'preact'
+import type { Account, ActivityEvent, Call, Key, Person } from '../api.ts'
+import { useNow, usePermissions, useResource } from '../data.ts'
 import { exactMoney, exactTime, figure, isoTime, money, percent, relativeTime } from '../format.ts'
-import { Link } from '../router.tsx'
+import { Link, withQuery } from '../router.tsx'
+import f from './facts.module.css'
 import s from './figures.module.css'
 
 interface AmountProps {
@@ -68,6 +70,15 @@ export function KeyLink({ id, name }: { readonly id: string; readonly name: stri
   )
 }
 
+export function PersonLink({ id }: { readonly id: string }) {
+  const { value } = useResource<Person>(`/gateway/v1/people/${id}`)
+  return (
+    <Link to={`/people/${id}`} class="name">
+      {value?.name || value?.email || id}
+    </Link>
+  )
+}
+
 type Capped = Pick<Account, 'monthly_budget_usd' | 'month_spend_usd' | 'month_held_usd'> &
   Partial<Pick<Key, 'daily_budget_usd' | 'day_spend_usd'>>
 
@@ -120,5 +131,85 @@ export function TimeBar({ of: call }: { readonly of: Pick<Call, 'upstream_ms' | 
       <span class={s.upstream} style={{ width: `${(upstreamMs / all) * 100}%` }} />
       <span class={s.overhead} style={{ width: `${(overheadMs / all) * 100}%` }} />
     </span>
+  )
+}
+
+export function Facts({ children }: { readonly children: ComponentChildren }) {
+  return <dl class={f.facts}>{children}</dl>
+}
+
+interface FactProps {
+  readonly title: ComponentChildren
+  readonly value?: ComponentChildren
+  readonly children?: ComponentChildren
+}
+
+/** Renders nothing if there is no value. */
+export function Fact({ title, value, children }: FactProps) {
+  if (value === null || value === false || value === '') return null
+  return (
+    <div>
+      <dt>{title}</dt>
+      <dd>
+        {value}
+        {children}
+      </dd>
+    </div>
+  )
+}
+
+export function Metadata({ of: metadata }: { readonly of: Readonly<Record<string, string>> }) {
+  const pairs = Object.entries(metadata)
+  return <Fact title="Metadata" value={pairs.map(([name, text]) => `${name}: ${text}`).join(', ')} />
+}
+
+/** The figures at the top of a page. */
+export const Sums = ({ children }: { readonly children: ComponentChildren }) => (
+  <ul class={f.sums}>{children}</ul>
+)
+
+interface StatProps {
+  readonly title: string
+  readonly value: ComponentChildren
+  readonly note?: ComponentChildren
+}
+
+export function Stat({ title, value, note }: StatProps) {
+  return (
+    <li>
+      <span>{title}</span>
+      <b>{value}</b>
+      {note !== undefined && <span>{note}</span>}
+    </li>
+  )
+}
+
+const BY: Readonly<Record<string, string>> = {
+  session: 'in the dashboard',
+  person: '',
+  admin_key: 'over the API',
+  api_key: 'by a call',
+  command_line: 'command line',
+  system: 'Tollgate',
+}
+
+/** The actor of a change. The name of an admin key links to all changes that it made. */
+export function ActorName({ actor: { kind, id, name } }: { readonly actor: ActivityEvent['actor'] }) {
+  if (id === null) return <span class="quiet">{BY[kind]}</span>
+  return (
+    <>
+      {kind === 'api_key' ? (
+        <KeyLink id={id} name={name ?? id} />
+      ) : kind === 'person' ? (
+        <Link to={`/people/${id}`} class="name">
+          {name ?? id}
+        </Link>
+      ) : (
+        <Link to={withQuery('/activity', { actor: id })} class="name" title={id}>
+          {name ?? id}
+        </Link>
+      )}{' '}
+      <small class="quiet">{BY[kind]}</small>
+    </>
   )
 }

@@ -3,16 +3,15 @@ import { usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, exactTime, plural } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { Id } from './copy.tsx'
-import { Fact, Facts, Metadata } from './facts.tsx'
-import { Budget, Money, RelativeTime } from './figures.tsx'
+import { Budget, Fact, Facts, Metadata, Money, PersonLink, RelativeTime } from './figures.tsx'
 import { Tag } from './states.tsx'
 
 export function KeyLimits({ of: value }: { readonly of: Key }) {
-  const { isDeveloper } = usePermissions()
+  const { isDeveloper, maySeeAll } = usePermissions()
   const start = `${dayOf(Date.now()).slice(0, 8)}01`
   const ofKey = { start, key: isDeveloper ? null : value.id }
   const { daily_budget_usd: daily, monthly_budget_usd: monthly, requests_per_minute: rate } = value
-  const { rotated_from: old } = value
+  const { rotated_from: old, person_id: person } = value
   const tomorrow = `${addDays(dayOf(Date.now()), 1)}T00:00:00Z`
   const resetsAt = monthly !== null ? value.budget_resets_at : daily !== null ? tomorrow : null
   const own = useResource<Usage>(withQuery('/v1/usage', ofKey), 10_000).value?.total
@@ -58,6 +57,7 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         value={old !== null && !isDeveloper && <Link to={`/keys/${old}`}>an earlier key</Link>}
       />
       {value.revoked_at !== null && <Fact title="Revoked" value={exactTime(value.revoked_at)} />}
+      <Fact title="Person" value={person !== null && maySeeAll && <PersonLink id={person} />} />
       <Fact title="Key" value={<code>{`${value.prefix}…${value.last4}`}</code>} />
       <Fact title="Id" value={<Id id={value.id} />} />
     </Facts>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
 import type { ApiError } from '../api.ts'
 import type { Resource } from '../data.ts'
 import { Link } from '../router.tsx'
@@ -91,7 +92,11 @@ interface HeadingProps extends Slots<'state' | 'children'> {
   readonly name?: string
 }
 
+/** The title of the page, of its tab and of its entry in the browser's history. */
 export function Heading({ of: list, title, name = title, state, children }: HeadingProps) {
+  useEffect(() => {
+    document.title = [title, ...(list === undefined ? [] : [list.title]), 'Tollgate'].join(' · ')
+  }, [title, list?.title])
   return (
     <>
       {list !== undefined && (

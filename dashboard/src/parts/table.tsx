@@ -16,11 +16,11 @@ export interface Column<Row> {
   /** On a phone, where a row has two lines: this column is on this side of the first line. Others are on the second. */
   readonly lead?: 'left' | 'right'
   /** The value of the parameter `sort` for this column. Its header becomes a button. */
-  readonly sort?: string
+  readonly sort?: string | undefined
   cell(row: Row): ComponentChildren
 }
 
-interface TableProps<Row> {
+export interface TableProps<Row> {
   readonly caption: string
   readonly kind?: 'bill'
   readonly columns: readonly Column<Row>[]
@@ -76,7 +76,7 @@ export function Table<Row extends { readonly id: string }>({
                   <button
                     type="button"
                     class={s.sort}
-                    onClick={() => setQuery({ sort: nextSort(column.sort ?? '', sorted), page: null })}
+                    onClick={() => setQuery({ sort: nextSort(column.sort ?? '', sorted) })}
                   >
                     {column.title}
                   </button>
@@ -149,7 +149,7 @@ interface PagesProps {
 }
 
 /** Buttons for the first and the next page of a list. For the previous page, use the browser's back button. */
-export function Pages({ first, next }: PagesProps) {
+function Pages({ first, next }: PagesProps) {
   if (first === null && next === null) return null
   return (
     <nav class={s.pages} aria-label="More rows">
