@@ -39,3 +39,4 @@ export type AdminKey = z.infer<typeof adminKeySchema>
 export const createdAdminKeySchema = adminKeySchema
   .extend({ key: f.string('The secret, shown once.') })
   .meta({ id: 'created_admin_key', description: 'A new admin key with its secret.' })
+export type CreatedAdminKey = z.infer<typeof createdAdminKeySchema>

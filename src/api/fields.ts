@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ACTOR_KINDS } from '../kernel/actor.ts'
+import { ERRORS, type ErrorCode } from '../kernel/errors.ts'
 import {
   formatUsd,
   NANOS_PER_USD,
@@ -90,13 +91,17 @@ export const actorSchema = z
   })
   .meta({ id: 'actor', description: 'Who made a change. A session has the id and name of its key.' })
 
+const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[]
+
 export const errorSchema = z
   .object({
     error: z.object({
       message: string('What is wrong and how to fix it.'),
       type: z.string(),
       param: stringOrNull('The invalid field or parameter.'),
-      code: string('The error code. docs/ERRORS.md lists all of them.'),
+      code: z
+        .enum(ERROR_CODES)
+        .describe('The error code. docs/ERRORS.md lists all of them; more may be added.'),
       details: z.record(z.string(), z.unknown()).optional().describe('Figures, if any.'),
     }),
     request_id: z.string(),

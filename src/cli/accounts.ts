@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
-import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
-import { UsageError } from './command.ts'
+import { amountField, type FieldOption, type Listing, registerAll, yesOrNo } from './api-command.ts'
 
 const DISCOUNT_HELP = 'fraction of the list price, such as 0.1; `none`: the discount of the installation'
 
@@ -11,15 +10,10 @@ const FIELDS: readonly FieldOption[] = [
     '--enforce-credit <yes|no>',
     'credit_enforced',
     'refuse calls once the credit is used up',
-    { read: yesOrNo },
+    { read: yesOrNo('--enforce-credit') },
   ],
   ['--force', 'force', 'enforce credit even if the balance is 0 or less'],
 ]
-
-function yesOrNo(text: string): boolean {
-  if (text !== 'yes' && text !== 'no') throw new UsageError('--enforce-credit must be yes or no.')
-  return text === 'yes'
-}
 
 const PATH = '/gateway/v1/accounts'
 const ACCOUNTS: Listing = {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { newAdminKeyFields } from '../api/admin-key.ts'
+import { type AdminKey, type CreatedAdminKey, newAdminKeyFields } from '../api/admin-key.ts'
 import { explainIssue } from '../api/fields.ts'
 import { accountObject, adminKeyObject } from '../api/objects.ts'
 import { readConfig } from '../config/read-config.ts'
@@ -9,38 +9,74 @@ import { createUlidSource } from '../kernel/ids.ts'
 import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { Store } from '../store/store.ts'
-import { examples, Failure, UsageError } from './command.ts'
+import { type ApiCommand, registerAll, runCommand } from './api-command.ts'
+import type { AnsweredObject, ApiAnswer, CommandOptions, Exact } from './client.ts'
+import { Failure, UsageError } from './command.ts'
 import { onlyAccount } from './find-by-name.ts'
 import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText } from './terminal.ts'
 
-/** These commands need no admin key: whoever can write to the database is an operator anyway. */
+const COLUMNS = {
+  id: 'id',
+  status: 'status',
+  role: 'role',
+  account: 'account_id',
+  prefix: 'prefix',
+  last4: 'last4',
+  created: 'created_at',
+  name: 'name',
+}
+
+const PATH = '/gateway/v1/admin-keys'
+
+const CREATE = {
+  options: [
+    ['--name <name>', 'name', 'name of the key (command line)'],
+    ['--role <role>', 'role', `one of ${ADMIN_ROLES.join(', ')} (operator)`],
+  ] as const,
+  defaults: { name: 'command line', role: 'operator' },
+  examples: [
+    'tollgate admin-key create --name "ops"',
+    'tollgate admin-key create --name "finance" --role viewer --account "Team Search"',
+    'tollgate admin-key create --name "ci" --url https://gateway.example --admin-key-file ~/.tollgate-key',
+  ],
+  async show({ value }: ApiAnswer<AnsweredObject>) {
+    const { key, id, name } = value as Exact<CreatedAdminKey>
+    await printNewKey(id, name, key)
+  },
+}
+
+const LIST = { listing: { noun: 'admin keys', columns: COLUMNS } }
+
+const REVOKE = {
+  help: '\nThe last operator key cannot be revoked.',
+  examples: ['tollgate admin-key revoke adm_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
+  async show({ value }: ApiAnswer<AnsweredObject>) {
+    const { id, name } = value as Exact<AdminKey>
+    await print(`Revoked ${id} (${shownText(name)}).\n`)
+  },
+}
+
+const ROWS: readonly ApiCommand[] = [
+  ['create', 'create an admin key and print it once', 'POST', PATH, CREATE],
+  ['list', 'list the admin keys, without their secrets', 'GET', PATH, LIST],
+  ['revoke <id>', 'revoke an admin key immediately and for good', 'POST', `${PATH}/<id>/revoke`, REVOKE],
+]
+
+/** Without --url, these commands need no admin key: whoever can write to the database is an operator anyway. */
 export function register(group: Command): void {
-  group
-    .command('create')
-    .description('create an admin key and print it once')
-    .option('--name <name>', 'name of the key', 'command line')
-    .option('--role <role>', `one of ${ADMIN_ROLES.join(', ')}`, 'operator')
-    .option('--account <name>', 'account of an admin or viewer: its id or name')
-    .addHelpText(
-      'after',
-      examples(
-        'tollgate admin-key create --name "ops"',
-        'tollgate admin-key create --name "finance" --role viewer --account "Team Search"',
-      ),
-    )
-    .action(createAdminKey)
-  group
-    .command('list')
-    .description('list the admin keys, without their secrets')
-    .option('--no-color', 'no colour on a terminal')
-    .action(listAdminKeys)
-  group
-    .command('revoke <id>')
-    .description('revoke an admin key immediately and for good; the last operator key cannot be revoked')
-    .addHelpText('after', examples('tollgate admin-key revoke adm_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'))
-    .action(revokeAdminKey)
+  const commands = registerAll(group, 'admin_key', ROWS)
+  for (const [nth, work] of [createAdminKey, listAdminKeys, revokeAdminKey].entries()) {
+    const [row, command] = [ROWS[nth], commands[nth]]
+    if (row === undefined || command === undefined) continue
+    command.action(async () => {
+      const options = command.opts<CommandOptions>()
+      const [id = ''] = command.args
+      if (options.url === undefined && options.adminKeyFile === undefined) await work(options, id)
+      else await runCommand(row, 'admin_key', new Map(id === '' ? [] : [['id', id]]), options)
+    })
+  }
 }
 
 async function withStore(
@@ -54,11 +90,10 @@ async function withStore(
   }
 }
 
-type CreateOptions = Readonly<{ name: string; role: string; account?: string }>
-
-async function createAdminKey({ account, ...options }: CreateOptions): Promise<void> {
-  const { data: fields, error } = newAdminKeyFields.safeParse(options)
-  if (fields === undefined) throw new UsageError(explainIssue(error.issues[0], options.role))
+async function createAdminKey({ account, ...options }: CommandOptions): Promise<void> {
+  const { name: givenName, role: givenRole } = { ...CREATE.defaults, ...options }
+  const { data: fields, error } = newAdminKeyFields.safeParse({ name: givenName, role: givenRole })
+  if (fields === undefined) throw new UsageError(explainIssue(error.issues[0], givenRole))
   const { name, role } = fields
   if ((role === 'operator') !== (account === undefined))
     throw new UsageError(
@@ -80,9 +115,13 @@ async function createAdminKey({ account, ...options }: CreateOptions): Promise<v
       bootstrap: false,
     }
     const { id } = await store.createAdminKey(key, COMMAND_LINE)
-    process.stderr.write(`Created ${id} (${shownText(name)}). The key is shown only once:\n`)
-    await print(`${secret.reveal()}\n`)
+    await printNewKey(id, name, secret.reveal())
   })
+}
+
+async function printNewKey(id: string, name: string, secret: string): Promise<void> {
+  process.stderr.write(`Created ${id} (${shownText(name)}). The key is shown only once:\n`)
+  await print(`${secret}\n`)
 }
 
 async function findAccountId(name: string, store: Store): Promise<string> {
@@ -92,23 +131,15 @@ async function findAccountId(name: string, store: Store): Promise<string> {
   return onlyAccount(name, { data: rows.map((account) => accountObject(account, atMs)), has_more: more })
 }
 
-const COLUMNS = {
-  id: 'id',
-  status: 'status',
-  role: 'role',
-  account: 'account_id',
-  prefix: 'prefix',
-  last4: 'last4',
-  created: 'created_at',
-  name: 'name',
-}
-
 const ALL = { accountId: null, operators: true } as const
 
-async function listAdminKeys(options: { readonly color: boolean }): Promise<void> {
+async function listAdminKeys(options: CommandOptions): Promise<void> {
   await withStore(async ({ store }) => {
     const { rows } = await store.listAdminKeys({ scope: ALL, after: null, limit: 10_000 })
-    await print(renderRecords(COLUMNS, rows.map(adminKeyObject), outputStyle(options)))
+    const data = rows.map(adminKeyObject)
+    if (options.json)
+      await print(`${JSON.stringify({ object: 'list', data, has_more: false, next: null })}\n`)
+    else await print(renderRecords(COLUMNS, data, outputStyle(options)))
   })
 }
 
@@ -119,7 +150,7 @@ const NOT_REVOKED = {
     'This is the key of TOLLGATE_ADMIN_KEY. Change or remove the variable and restart to revoke it.',
 }
 
-async function revokeAdminKey(id: string): Promise<void> {
+async function revokeAdminKey(_: CommandOptions, id: string): Promise<void> {
   await withStore(async ({ store }) => {
     const result = await store.revokeAdminKey(ALL, id, COMMAND_LINE, systemClock.nowMs())
     if (result.kind !== 'revoked') throw new Failure(NOT_REVOKED[result.kind])

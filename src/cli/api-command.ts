@@ -5,7 +5,7 @@ import type { AnsweredObject, ApiAnswer, ApiList, Client, CommandOptions, QueryF
 import { collect, examples, Failure, UsageError } from './command.ts'
 import { connect, findAccount, findKey } from './find-by-name.ts'
 import { type Columns, renderRecord, renderRecords } from './records.ts'
-import { outputStyle, print, printData } from './terminal.ts'
+import { outputStyle, print, printData, shownText } from './terminal.ts'
 
 /**
  * A command that sends one request: its name and arguments (empty if the group has no subcommands), its summary and its
@@ -15,10 +15,12 @@ import { outputStyle, print, printData } from './terminal.ts'
 export type ApiCommand = readonly [
   usage: string,
   summary: string,
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH',
+  method: Method,
   path: `/${string}`,
   details?: CommandDetails,
 ]
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 interface CommandDetails {
   readonly listing?: Listing
@@ -56,6 +58,12 @@ interface FieldTraits {
 const PAGES: readonly FieldOption[] = [
   ['--limit <n>', 'limit', 'maximum number of rows; with --format, all by default'],
   ['--after <cursor>', 'after', 'read the page after this cursor'],
+]
+
+/** A period, for every command that has one. */
+export const PERIOD: readonly FieldOption[] = [
+  ['--start <time>', 'start', 'from this time (UTC): 2026-11-01 or 2026-11-01T12:00:00Z'],
+  ['--end <time>', 'end', 'before this time; a date includes the whole day'],
 ]
 
 const ONCE = [
@@ -113,16 +121,20 @@ export function registerAll(group: Command, object: string, rows: readonly ApiCo
   })
 }
 
-export async function runCommand(
+interface Prepared {
+  readonly client: Client
+  readonly path: string
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly query: QueryFields
+}
+
+/** The request of a command. `query.account` is `*` if it looks into several accounts. */
+export async function prepare(
   row: ApiCommand,
-  object: string,
   args: ReadonlyMap<string, string>,
   options: CommandOptions,
-): Promise<void> {
-  const [, , method, template, { listing, once, defaults, show } = {}] = row
-  const { json, format } = options
-  if (json && format !== undefined)
-    throw new UsageError('--json and --format cannot be used together. Use one of them.')
+): Promise<Prepared> {
+  const [, , method, template, { defaults } = {}] = row
   const client = await connect(options)
   const fields = { ...defaults, ...fieldsOf(optionsOf(row), options, method) }
   for (const [name, value] of args)
@@ -130,21 +142,38 @@ export async function runCommand(
   if (method === 'PATCH' && Object.keys(fields).length === 0)
     throw new UsageError('There is nothing to change. Add an option, such as --monthly-budget 200.')
   const path = await pathOf(template, args, client)
-  const everyAccount = acceptsAll(row) ? await client.everyAccount() : undefined
-  const query = { ...(fields as QueryFields), account: everyAccount }
-  const renameFields = (error: unknown): never => {
-    throw withOptionNames(error, row)
+  const account = acceptsAll(row) ? await client.everyAccount() : undefined
+  return { client, path, fields, query: { ...(fields as QueryFields), account } }
+}
+
+export async function runCommand(
+  row: ApiCommand,
+  object: string,
+  args: ReadonlyMap<string, string>,
+  options: CommandOptions,
+): Promise<void> {
+  const [, , method, , { listing, once, show } = {}] = row
+  const { json, format } = options
+  if (json && format !== undefined)
+    throw new UsageError('--json and --format cannot be used together. Use one of them.')
+  const { client, path, fields, query } = await prepare(row, args, options)
+  const nameOption = (error: unknown): never => {
+    throw withOption(error, row)
+  }
+  if (method === 'DELETE') {
+    await client.remove(path)
+    return await print(`Deleted ${shownText([...args.values()].join(' '))}.\n`)
   }
   if (typeof format === 'string')
-    return await printData(client.export(path, { ...query, format })).catch(renameFields)
+    return await printData(client.export(path, { ...query, format })).catch(nameOption)
   const content =
     method === 'GET' ? { query } : { body: fields, idempotencyKey: once && idempotencyKeyOf(options) }
   const answer = await client
     .request(listing === undefined ? object : 'list', method, path, content)
-    .catch(renameFields)
+    .catch(nameOption)
   if (json) await printData([`${answer.text}\n`])
   else if (listing !== undefined)
-    await printRows(listing, answer.value as ApiList<object>, everyAccount !== undefined, options)
+    await printRows(listing, answer.value as ApiList<object>, query['account'] !== undefined, options)
   else if (show !== undefined) await show(answer, options)
   else await print(renderRecord(answer.value, outputStyle(options)))
   const { has_more: hasMore, next } = answer.value as Partial<ApiList<object>>
@@ -152,30 +181,26 @@ export async function runCommand(
     process.stderr.write(`There are more ${rowNoun(row)}: add --after ${next} or a larger --limit.\n`)
 }
 
-/** The API's messages name fields and JSON values. The user of a command knows its options. */
-function withOptionNames(error: unknown, row: ApiCommand): unknown {
-  if (!(error instanceof UsageError || error instanceof Failure)) return error
-  const named = /^(?:start|end)$/.test(error.param ?? '') ? /\b(?:start|end)\b/g : (error.param ?? '')
-  const optionOf = (name: string) => optionsOf(row).find(([, field]) => field === name)?.[0] ?? name
-  error.message = error.message
-    .replace(named, (name) => flagOf(optionOf(name)))
-    .replace(', or null.', ', or none.')
-    .replace('set force to true', 'add --force')
-    .replace('This Idempotency-Key', 'This --idempotency-key')
+/** The API's message names a field. The user of a command knows its option. */
+function withOption(error: unknown, row: ApiCommand): unknown {
+  if (!(error instanceof UsageError || error instanceof Failure) || error.param === null) return error
+  const named = error.param.toLowerCase()
+  const [option] =
+    [ONCE, ...optionsOf(row)].find(([flag, field]) => field === named || flag.startsWith(`--${named} `)) ?? []
+  if (option !== undefined) error.message = `${flagOf(option)}: ${error.message}`
   return error
 }
 
 const flagOf = (option: string) => option.split(' ', 1)[0] ?? option
 
 async function pathOf(template: string, args: ReadonlyMap<string, string>, client: Client): Promise<string> {
-  const [, name = ''] = /<(\w+)>/.exec(template) ?? []
-  const given = args.get(name)
-  if (given === undefined) return template
-  const find = FINDERS[name]
-  return template.replace(
-    `<${name}>`,
-    find === undefined ? encodeURIComponent(given) : await find(client, given),
-  )
+  let path = template
+  for (const [name, given] of args) {
+    const find = FINDERS[name]
+    if (path.includes(`<${name}>`))
+      path = path.replace(`<${name}>`, find ? await find(client, given) : encodeURIComponent(given))
+  }
+  return path
 }
 
 const FINDERS: Readonly<Record<string, typeof findKey>> = { key: findKey, account: findAccount }
@@ -211,6 +236,11 @@ function fieldsOf(
     else set[field] = read === undefined ? given : read(given as string & string[])
   }
   return set
+}
+
+export const yesOrNo = (flag: string) => (text: string) => {
+  if (text !== 'yes' && text !== 'no') throw new UsageError(`${flag} must be yes or no.`)
+  return text === 'yes'
 }
 
 /** The amount exactly as typed. Text that is not a number is sent unchanged, for the API to refuse. */

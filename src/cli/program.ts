@@ -14,7 +14,7 @@ const database = () => import('./database-commands.ts')
 const signIn = () => import('./login.ts')
 
 /** A module that has several commands switches on the name. */
-type Load = () => Promise<{ register(command: Command): void }>
+type Load = () => Promise<{ register(command: Command, load: typeof createProgram): void }>
 
 /** The commands in the order of the help. A module is loaded only when its command is called. */
 const COMMANDS: readonly (readonly [name: string, summary: string, load: Load])[] = [
@@ -29,7 +29,14 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: Load])[
   ['token', 'print a token for agents and scripts, valid for at least five minutes', signIn],
   ['logout', 'sign this terminal out', signIn],
   ['balance', 'the prepaid credit of the account', () => import('./credits.ts')],
-  ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
+  ['webhooks', 'webhooks, their deliveries and secrets', () => import('./webhooks.ts')],
+  ['events', 'the activity log', () => import('./events.ts')],
+  ['status', 'this month at a glance, and what needs attention', () => import('./status.ts')],
+  [
+    'admin-key',
+    'the keys that manage the gateway (local; with --url of a running gateway)',
+    () => import('./admin-key.ts'),
+  ],
   ['prices', 'the prices in effect; check a price overlay', () => import('./prices.ts')],
   ['audit', 'recompute every balance and bill, and report differences (local)', database],
   ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
@@ -38,11 +45,24 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: Load])[
   ['export', EXPORT, database],
   ['import', 'fill an empty database from an export (local)', database],
   ['doctor', 'check the installation and say how to fix it (local)', () => import('./doctor.ts')],
+  [
+    'completion',
+    'print the completion script of a shell: bash, zsh or fish',
+    () => import('./completion.ts'),
+  ],
 ]
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map(([name]) => name)
 
-const GROUPS: ReadonlySet<string> = new Set(['keys', 'accounts', 'people', 'credits', 'admin-key', 'prices'])
+const GROUPS: ReadonlySet<string> = new Set([
+  'keys',
+  'accounts',
+  'people',
+  'credits',
+  'admin-key',
+  'prices',
+  'webhooks',
+])
 
 const HELP_TAIL = `
 Commands marked (local) open the database themselves. The others call a running gateway:
@@ -84,7 +104,7 @@ async function createProgram(args: readonly string[]): Promise<Command> {
     .addHelpText('after', HELP_TAIL)
   for (const [name, summary, load] of COMMANDS) {
     const command = program.command(name).description(summary)
-    if (name === (typed === 'help' ? next : typed)) (await load()).register(command)
+    if (name === (typed === 'help' ? next : typed)) (await load()).register(command, createProgram)
   }
   return program
 }

@@ -1,7 +1,15 @@
 import type { Command } from 'commander'
 import type { Bill, RequestRecord } from '../api/request.ts'
-import { type ApiCommand, type FieldOption, type Listing, registerAll, runCommand } from './api-command.ts'
+import {
+  type ApiCommand,
+  type FieldOption,
+  type Listing,
+  PERIOD,
+  registerAll,
+  runCommand,
+} from './api-command.ts'
 import type { AnsweredObject, ApiAnswer, CommandOptions, Exact } from './client.ts'
+import { followCalls } from './follow.ts'
 import { renderRecord, renderRecords } from './records.ts'
 import { outputStyle, print, shownLines, type TerminalStyle } from './terminal.ts'
 
@@ -17,8 +25,7 @@ const FILTERS: readonly FieldOption[] = [
   ['--socket <id>', 'socket', 'only the turns of this WebSocket'],
   ['--session <id>', 'session', "only the calls of this session, by the client's own name of it"],
   ['--flag <flag>', 'flag', FLAGS],
-  ['--start <time>', 'start', 'calls at this time or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z'],
-  ['--end <time>', 'end', 'calls before this time; a date includes the whole day'],
+  ...PERIOD,
 ]
 
 const CALLS: Listing = {
@@ -116,9 +123,12 @@ export function register(group: Command): void {
   const [list] = registerAll(group, 'request', [LIST, SHOW])
   list
     ?.option('--key <key>', 'only calls of this key: its id, name, prefix or last four characters')
+    .option('--follow', 'print calls as they end, until the command is interrupted')
     .action(async (options: CommandOptions) => {
-      const { key } = options
-      if (typeof key !== 'string') await runCommand(LIST, 'request', new Map(), options)
-      else await runCommand(KEY_REQUESTS, 'request', new Map([['key', key]]), options)
+      const { key, follow } = options
+      const args = new Map(typeof key === 'string' ? [['key', key]] : [])
+      const row = typeof key === 'string' ? KEY_REQUESTS : LIST
+      if (follow === true) await followCalls(row, args, options)
+      else await runCommand(row, 'request', args, options)
     })
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { EVENT_PAYLOADS } from '../api/event-payload.ts'
 import { errorSchema } from '../api/fields.ts'
 import { ERRORS, type ErrorCode } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
@@ -27,6 +28,7 @@ export function openApiDocument(
     paths[route.template] = { ...paths[route.template], [route.method.toLowerCase()]: operation }
   }
   const error = schemas.of(errorSchema, 'output')
+  const tags = [...new Set(routes.map(({ template }) => tagOf(template)))]
   return {
     openapi: '3.1.0',
     info: {
@@ -35,7 +37,10 @@ export function openApiDocument(
       description: ABOUT,
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
+    servers: [SERVER],
+    tags: tags.map((name) => ({ name })),
     paths,
+    webhooks: { event: { post: describeWebhook(schemas) } },
     components: {
       schemas: schemas.named,
       responses: {
@@ -61,6 +66,43 @@ export function openApiDocument(
 }
 
 const bearer = (description: string) => ({ type: 'http', scheme: 'bearer', description })
+
+const SERVER = {
+  url: '{gateway}',
+  description: 'Your gateway.',
+  variables: { gateway: { default: 'http://127.0.0.1:8787' } },
+} as const
+
+/** The noun of the path: `/v1/keys/{id}/requests` is about keys. */
+function tagOf(template: string): string {
+  return /^\/(?:gateway\/)?v1\/([\w-]+)/.exec(template)?.[1] ?? 'gateway'
+}
+
+/** `oneOf` with a discriminator: generators make a union type of it, which `type` narrows. */
+function describeWebhook(schemas: Schemas): JsonNode {
+  const payloads = [...EVENT_PAYLOADS].map(
+    ([type, payload]) => [type, schemas.of(payload, 'output')] as const,
+  )
+  const mapping = Object.fromEntries(payloads.map(([type, { $ref }]) => [type, $ref]))
+  const discriminator = { propertyName: 'type', mapping }
+  return {
+    operationId: 'receive_event',
+    summary: 'An event that the gateway sends to a webhook',
+    description:
+      'Signed as Standard Webhooks specifies. With `"format": "slack"`, the message is `{"text": "…"}` instead. New types of events and ' +
+      'new members may be added.',
+    tags: ['webhooks'],
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': { schema: { oneOf: payloads.map(([, schema]) => schema), discriminator } },
+      },
+    },
+    responses: {
+      '2XX': { description: 'Received. Any other status, and silence for 15 seconds, is tried again.' },
+    },
+  }
+}
 
 const ABOUT = `The endpoints of the gateway itself. Model calls are not among them: they are the provider's own.
 
@@ -131,9 +173,10 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
     operationId,
     summary,
     ...(description === undefined ? {} : { description }),
+    tags: [tagOf(route.template)],
     security: securityOf(route),
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(route.body === null ? {} : { requestBody: requestBody(route.body, schemas) }),
+    ...(route.body === null ? {} : { requestBody: requestBody(route, route.body, schemas) }),
     responses: {
       [status]: {
         description: DONE[status],
@@ -168,11 +211,37 @@ function queryParameters(query: z.ZodType, schemas: Schemas): JsonNode[] {
 }
 
 /** The description of the body. An absent body counts as `{}`, so a body is required only if `{}` is refused. */
-function requestBody(body: z.ZodType, schemas: Schemas): JsonNode {
+function requestBody({ operationId }: Route, body: z.ZodType, schemas: Schemas): JsonNode {
+  const example = EXAMPLES[operationId]
   return {
     required: !body.safeParse({}).success,
-    content: { 'application/json': { schema: schemas.of(body, 'input') } },
+    content: {
+      'application/json': {
+        schema: schemas.of(body, 'input'),
+        ...(example === undefined ? {} : { example }),
+      },
+    },
   }
+}
+
+/** A body of each endpoint that has one. A test checks each against its schema. */
+export const EXAMPLES: Readonly<Record<string, object>> = {
+  create_key: { name: 'checkout', monthly_budget_usd: 50, metadata: { team: 'web' } },
+  update_key: { monthly_budget_usd: 200, expires_at: null },
+  rotate_key: { old_expires_in_seconds: 86_400 },
+  add_credit: { amount_usd: 100, reason: 'Invoice 2026-118' },
+  create_account: { name: 'Team Search', monthly_budget_usd: 500 },
+  update_account: { credit_enforced: true },
+  create_admin_key: { name: 'finance', role: 'viewer' },
+  create_webhook: { url: 'https://example.com/hooks/tollgate', events: ['key.budget.threshold'] },
+  update_webhook: { enabled: true },
+  update_person: { monthly_budget_usd: 80 },
+  move_person: { account: 'acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X' },
+  decide_device: { user_code: 'BCDF-GHJK', approve: true },
+  open_session: { admin_key: 'YOUR-ADMIN-KEY' },
+  set_price: { rates: { standard: { input: '1.25', output: '10' } } },
+  push_prices: { revision: '2026-11-19', base: '2026-11-01', changes: [] },
+  update_members: { monthly_budget_usd: 50, keys_max: 5 },
 }
 
 /** The schemas with an id. Each is written once; other schemas refer to it. */

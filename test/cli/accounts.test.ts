@@ -48,13 +48,13 @@ test('accounts are created once, shown, updated, suspended and listed', async ()
 test('errors use the terms of the command line', async () => {
   const table: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['create', 'x', '--enforce-credit', 'maybe'], 2, /--enforce-credit must be yes or no/],
-    [['create', 'x', '--discount', '2'], 2, /--discount must be a number from 0 to 1/],
+    [['create', 'x', '--discount', '2'], 2, /--discount: discount must be a number from 0 to 1/],
     [['create'], 2, /Missing required argument/],
     [['show', UNKNOWN, '--account', 'default'], 2, /Unknown option '--account'/],
-    [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or add --force\.\n$/],
+    [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or set force to true/],
     [['show', UNKNOWN], 1, /There is no account with this id/],
     [['suspend', UNKNOWN], 1, /There is no account with this id/],
-    [['list', '--status', 'gone'], 2, /--status must be one of active, suspended/],
+    [['list', '--status', 'gone'], 2, /--status: status must be one of active, suspended/],
   ]
   for (const [args, code, message] of table) {
     const run = await commands.run('accounts', ...args)

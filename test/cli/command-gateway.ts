@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import type { Environment } from '../../src/config/read-config.ts'
+import type { Config, Environment } from '../../src/config/read-config.ts'
 import { runInThread } from '../support/command-thread.ts'
 import { startGateway } from '../support/gateway.ts'
 import { type CommandOptions, startCommand } from '../support/tollgate-process.ts'
 
-export async function startCommandGateway() {
+export async function startCommandGateway(settings: Partial<Config> = {}) {
   const simulator = await startSimulator()
-  const gateway = await startGateway({ messagesUrl: simulator.messagesUrl })
+  const gateway = await startGateway({ messagesUrl: simulator.messagesUrl, settings })
   const environment = { TOLLGATE_URL: gateway.url, TOLLGATE_DATA_DIR: gateway.dataDir }
   /** Runs a command in a thread. */
   const run = (...args: readonly string[]) => runInThread(args, environment)

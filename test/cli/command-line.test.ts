@@ -39,7 +39,6 @@ const WRONG: readonly (readonly [args: readonly string[], message: RegExp])[] = 
   [['keys', 'show'], /^tollgate: Missing required argument 'key'\. Add --help for usage\.\n$/],
   [['keys', 'show', 'a', 'b'], /Too many arguments/],
   [['credits', 'add', '5'], /Required option '--reason <text>' not specified/],
-  [['webhooks', 'list'], /Unknown command 'webhooks'/],
   [['prices', 'import', 'x'], /Unknown command 'import'/],
   [['requests', '--format', 'xml'], /'xml' is invalid\. Allowed choices are csv, ndjson\./],
 ]

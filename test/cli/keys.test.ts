@@ -73,8 +73,8 @@ test('every limit has an option in create and update', async () => {
   const unlimited = await done('keys', 'update', 'limited', ...removed)
   assert.doesNotMatch(unlimited, /budget_usd|requests_per_minute|budget_mode|metadata/)
   for (const [option, value, message] of [
-    ['--rpm', 'many', /^tollgate: --rpm must be a whole number/],
-    ['--budget-mode', 'lax', /^tollgate: --budget-mode must be exact or settled/],
+    ['--rpm', 'many', /^tollgate: --rpm: requests_per_minute must be a whole number/],
+    ['--budget-mode', 'lax', /^tollgate: --budget-mode: budget_mode must be exact or settled/],
     ['--metadata', 'team', /--metadata must be a name and a value/],
   ] as const) {
     const { code, stderr } = await run('keys', 'update', 'limited', option, value)
@@ -141,20 +141,35 @@ test("lists are paged and filtered, and --json prints the API's response", async
 test('a refused value exits with 2 and is named', async () => {
   const { run } = commands
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
-    [['create'], /^tollgate: --name is required/],
-    [['create', '--name', 'x', '--monthly-budget', 'much'], /^tollgate: --monthly-budget must be a number/],
-    [['create', '--name', 'x', '--monthly-budget', '-1'], /^tollgate: --monthly-budget must be a number/],
-    [['create', '--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'], /--expires-at must be in the future/],
+    [['create'], /^tollgate: --name: name is required/],
+    [
+      ['create', '--name', 'x', '--monthly-budget', 'much'],
+      /^tollgate: --monthly-budget: monthly_budget_usd must be a number/,
+    ],
+    [
+      ['create', '--name', 'x', '--monthly-budget', '-1'],
+      /^tollgate: --monthly-budget: monthly_budget_usd must be a number/,
+    ],
+    [
+      ['create', '--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'],
+      /--expires-at: expires_at must be in the future/,
+    ],
     [['update', 'test'], /There is nothing to change\. Add an option, such as --monthly-budget 200/],
     [
       ['update', 'test', '--allow-model', 'x', '--all-models'],
       /--allow-model and --all-models cannot be used together/,
     ],
-    [['create', '--name', 'x', '--rpm', '0'], /--rpm must be a whole number from 1 to 1000000, or none\./],
-    [['create', '--name', 'x', '--allow-model', 'a*b'], /: Each of --allow-model must be a model/],
+    [
+      ['create', '--name', 'x', '--rpm', '0'],
+      /--rpm: requests_per_minute must be a whole number from 1 to 1000000, or null\./,
+    ],
+    [
+      ['create', '--name', 'x', '--allow-model', 'a*b'],
+      /--allow-model: Each of allowed_models must be a model/,
+    ],
     [['rotate', 'test', '--old-expires-in', 'soon'], /--old-expires-in must be a number of seconds/],
-    [['list', '--limit', '0'], /--limit must be/],
-    [['list', '--status', 'odd'], /--status must be/],
+    [['list', '--limit', '0'], /--limit: limit must be/],
+    [['list', '--status', 'odd'], /--status: status must be/],
   ]
   for (const [args, message] of cases) {
     const { code, stdout, stderr } = await run('keys', ...args)

@@ -33,7 +33,7 @@ test('calls are a table, newest first, with the name of their key', async () => 
   const more = await run('requests', '--limit', '1')
   assert.match(more.stderr, /There are more calls: add --after \S+ or a larger --limit\.\n$/)
   const reversed = await run('requests', '--start', '2020-01-02', '--end', '2020-01-01')
-  assert.match(reversed.stderr, /--start must not be after --end\./)
+  assert.match(reversed.stderr, /--start: start must not be after end\./)
   const none = await run('requests', '--model', 'none')
   assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'No calls match.\n'])
 })

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { z } from 'zod'
+import { EVENT_PAYLOADS } from '../../src/api/event-payload.ts'
+import { parseOwnJson } from '../../src/api/fields.ts'
 import { ERRORS } from '../../src/kernel/errors.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
+import { EVENT_TYPES } from '../../src/kernel/vocabulary.ts'
 import { routes } from '../../src/management/endpoints.ts'
-import { openApiDocument } from '../../src/management/openapi.ts'
+import { EXAMPLES, openApiDocument } from '../../src/management/openapi.ts'
 import type { Route } from '../../src/management/route.ts'
 import { startGateway } from '../support/gateway.ts'
 import { test } from '../support/suite.ts'
-import { Documented, schemasIn } from './documented.ts'
+import { Documented, type Operation, schemasIn } from './documented.ts'
 
 function asJson(value: unknown): Record<string, unknown> {
   return JSON.parse(JSON.stringify(value))
@@ -41,6 +44,9 @@ test('each endpoint documents its response and the error response, both with the
   }
   const { description } = documented.response('GET /v1/keys', 400)
   for (const code of Object.keys(ERRORS)) assert.ok(description.includes(`\`${code}\``), code)
+  const { error } = (document['components'] as { schemas: Record<string, { properties: Properties }> })
+    .schemas
+  assert.deepEqual(error?.properties.error.properties.code.enum, Object.keys(ERRORS))
 })
 
 test('each endpoint documents exactly its parameters, body and keys', () => {
@@ -67,6 +73,10 @@ test('each endpoint documents exactly its parameters, body and keys', () => {
   }
 })
 
+interface Properties {
+  readonly error: { readonly properties: { readonly code: { readonly enum: readonly string[] } } }
+}
+
 function parametersOf(query: z.ZodType | null): string[] {
   if (query === null) return []
   assert.ok(query instanceof z.ZodObject, 'the schema of a query is an object')
@@ -86,6 +96,33 @@ test('exactly these endpoints document Idempotency-Key and Idempotent-Replayed',
     const { headers } = documented.response(nameOf(route), route.status)
     assert.equal(Object.hasOwn(headers, 'idempotent-replayed'), route.repeatable, nameOf(route))
   }
+})
+
+test('each body has an example that the endpoint accepts, and each endpoint a tag', () => {
+  for (const route of routes) {
+    assert.ok((documented.operation(nameOf(route)) as { tags?: string[] }).tags?.length === 1)
+    if (route.body !== null)
+      assert.deepEqual(
+        route.body.safeParse(parseOwnJson(JSON.stringify(EXAMPLES[route.operationId] ?? null))).error,
+        undefined,
+        route.operationId,
+      )
+  }
+  assert.deepEqual(
+    Object.keys(EXAMPLES).filter(
+      (id) => routes.find(({ operationId }) => operationId === id)?.body === undefined,
+    ),
+    [],
+  )
+})
+
+test('every type of event has a payload, and the document a union of them that the type discriminates', () => {
+  assert.deepEqual([...EVENT_PAYLOADS.keys()].sort(), [...EVENT_TYPES].sort())
+  const { webhooks } = document as unknown as { webhooks: { event: { post: Operation } } }
+  const schema = webhooks.event.post.requestBody?.content['application/json']?.schema
+  const { oneOf, discriminator } = schema as { oneOf: unknown[]; discriminator: { mapping: object } }
+  assert.equal(oneOf.length, EVENT_TYPES.length)
+  assert.deepEqual(Object.keys(discriminator.mapping).sort(), [...EVENT_TYPES].sort())
 })
 
 test('every schema states a type, values or alternatives', () => {

@@ -52,6 +52,14 @@ function assertDocumented(method: string, path: string, { status, body, headers 
   else documented.assertConforms(content?.['application/json']?.schema, body)
 }
 
+/** Asserts that the OpenAPI document describes this message of a webhook. */
+export function assertPayload(payload: Readonly<Record<string, unknown>>): void {
+  documented.assertConforms(
+    documented.resolve({ $ref: `#/components/schemas/${payload['type']}_event` }),
+    payload,
+  )
+}
+
 export interface ErrorBody {
   readonly code: string
   readonly message: string

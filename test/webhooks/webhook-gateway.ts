@@ -1,5 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { type BillingBench, startBillingBench } from '../billing/bench-of-one.ts'
+import { assertPayload } from '../management/own-client.ts'
 import type { GatewayOptions } from '../support/gateway.ts'
 import { type ReceivedMessage, WebhookReceiver } from '../support/webhook-receiver.ts'
 
@@ -70,6 +71,8 @@ export class WebhookGateway {
   async close(): Promise<void> {
     for (const receiver of this.#receivers) await receiver.close()
     await this.bench.close()
+    const messages = this.#receivers.flatMap((receiver) => receiver.messages)
+    for (const { json } of messages) if (json['type'] !== undefined) assertPayload(json)
   }
 }
 
