@@ -59,7 +59,8 @@ interface Pack {
 
 test('the package has its build, docs and deployment files, and nothing else', async () => {
   const other = packed.filter(
-    (path) => !/^(?:dist\/(?:src|simulator|dashboard)|deploy|docs|examples|node_modules)\/|^[^/]+$/.test(path),
+    (path) =>
+      !/^(?:dist\/(?:src|simulator|dashboard)|deploy|docs|examples|node_modules)\/|^[^/]+$/.test(path),
   )
   assert.deepEqual(other, [])
   assert.deepEqual(
