@@ -15,12 +15,12 @@ import { outputStyle, print, printData, shownText } from './terminal.ts'
 export type ApiCommand = readonly [
   usage: string,
   summary: string,
-  method: Method,
+  method: CommandMethod,
   path: `/${string}`,
   details?: CommandDetails,
 ]
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type CommandMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 interface CommandDetails {
   readonly listing?: Listing
@@ -121,7 +121,7 @@ export function registerAll(group: Command, object: string, rows: readonly ApiCo
   })
 }
 
-interface Prepared {
+interface PreparedRequest {
   readonly client: Client
   readonly path: string
   readonly fields: Readonly<Record<string, unknown>>
@@ -129,11 +129,11 @@ interface Prepared {
 }
 
 /** The request of a command. `query.account` is `*` if it looks into several accounts. */
-export async function prepare(
+export async function prepareRequest(
   row: ApiCommand,
   args: ReadonlyMap<string, string>,
   options: CommandOptions,
-): Promise<Prepared> {
+): Promise<PreparedRequest> {
   const [, , method, template, { defaults } = {}] = row
   const client = await connect(options)
   const fields = { ...defaults, ...fieldsOf(optionsOf(row), options, method) }
@@ -156,7 +156,7 @@ export async function runCommand(
   const { json, format } = options
   if (json && format !== undefined)
     throw new UsageError('--json and --format cannot be used together. Use one of them.')
-  const { client, path, fields, query } = await prepare(row, args, options)
+  const { client, path, fields, query } = await prepareRequest(row, args, options)
   const nameOption = (error: unknown): never => {
     throw withOption(error, row)
   }

@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RequestRecord } from '../api/request.ts'
-import { type ApiCommand, prepare } from './api-command.ts'
+import { type ApiCommand, prepareRequest } from './api-command.ts'
 import type { ApiList, CommandOptions, Exact } from './client.ts'
 import { outputStyle, print, shownInstant, shownText } from './terminal.ts'
-
-type Call = Exact<RequestRecord>
 
 const EVERY_MS = 1_000
 const PAGE = 200
@@ -15,11 +13,11 @@ export async function followCalls(
   args: ReadonlyMap<string, string>,
   options: CommandOptions,
 ): Promise<never> {
-  const { client, path, query } = await prepare(row, args, { ...options, limit: String(PAGE) })
+  const { client, path, query } = await prepareRequest(row, args, { ...options, limit: String(PAGE) })
   const style = outputStyle(options)
   const printed = new Set<string>()
   for (let isFirst = true; ; isFirst = false) {
-    const { value } = await client.request<ApiList<Call>>('list', 'GET', path, { query })
+    const { value } = await client.request<ApiList<Exact<RequestRecord>>>('list', 'GET', path, { query })
     const ended = value.data.filter(
       ({ id, state }) => !/^(?:waiting|in_flight)$/.test(state) && !printed.has(id),
     )
