@@ -35,7 +35,8 @@ export async function readModelList(
     const known = models.size
     for (const id of page?.ids ?? []) models.add(id)
     if (page === null || models.size > MODELS_MAX) return { status, models: null }
-    if (page.last === null) return { status, models: [...models] }
+    // A stand-in may list nothing, and answer any model.
+    if (page.last === null) return { status, models: models.size === 0 ? null : [...models] }
     // A page without a new model would be asked for again and again.
     if (models.size === known) return { status, models: null }
     after = page.last
