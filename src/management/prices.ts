@@ -14,7 +14,7 @@ import { refuse } from '../kernel/errors.ts'
 import { appliedAt, buildBook, type PriceLayers, type SetPrice } from '../pricing/build-book.ts'
 import { compareVersions, isJump, type VersionComparison } from '../pricing/compare-versions.ts'
 import { instantMs } from '../pricing/compile-version.ts'
-import { loadLayers, readPriceList, readSetPrice } from '../pricing/load-book.ts'
+import { loadLayers, loadLayersGently, readPriceList, readSetPrice } from '../pricing/load-book.ts'
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { BUILT_IN_LIST, type ListConflict, type MergedList, mergeLists } from '../pricing/price-list.ts'
 import {
@@ -197,9 +197,12 @@ export const pushPrices = defineRoute({
     const { layers, book } = prices
     const merged = mergeLists(layers.list, read.list)
     if ('reason' in merged) return refuseConflict(merged)
-    const next = loadLayers({ ...layers, list: merged.list })
+    const begin = merged.added.map(({ effective_from }) => instantMs(effective_from))
+    // New models of the base are in every version.
+    const fromMs = merged.list.base === layers.list.base ? Math.min(...begin) : -Infinity
+    const next = await loadLayersGently({ ...layers, list: merged.list }, fromMs)
     if (next.kind === 'refused') return refusePrices(next.problems)
-    const instants = [atMs, ...merged.added.map(({ effective_from }) => instantMs(effective_from))]
+    const instants = [atMs, ...begin]
     const difference = union(
       [...new Set(instants)].map((instant) =>
         compareVersions(versionAt(book, instant), versionAt(next.book, instant)),

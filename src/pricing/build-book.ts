@@ -65,6 +65,7 @@ class LazyVersion implements PriceVersion {
   readonly id: string
   readonly effectiveFromMs: number | null
   readonly #applied: AppliedLayers
+  #entry: BookVersionEntry | null = null
   #compiled: PriceVersion | null = null
 
   constructor(layers: PriceLayers, fromMs: number) {
@@ -74,7 +75,8 @@ class LazyVersion implements PriceVersion {
   }
 
   get entry(): BookVersionEntry {
-    return this.#version.entry
+    this.#entry ??= mergeLayers(this.#applied, this.id, this.effectiveFromMs)
+    return this.#entry
   }
 
   get models(): PriceVersion['models'] {
@@ -94,10 +96,7 @@ class LazyVersion implements PriceVersion {
   }
 
   get #version(): PriceVersion {
-    this.#compiled ??= compileVersion(
-      mergeLayers(this.#applied, this.id, this.effectiveFromMs),
-      this.effectiveFromMs,
-    )
+    this.#compiled ??= compileVersion(this.entry, this.effectiveFromMs)
     return this.#compiled
   }
 }

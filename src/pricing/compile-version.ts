@@ -51,13 +51,18 @@ function compileModel(
   const mode = entry.mode ?? 'chat'
   const compile = (table: RateTableEntry) =>
     compileTable(table, IS_TEXT.has(mode), (tier) => usualRatio(entry.provider, tier))
+  // Most models of a version are never called. Compiling the rates of 500 takes 30 ms, in which no call would be answered.
+  let rates: RateTable | null = null
   return {
     id: entry.id,
     provider: entry.provider,
     mode,
     contextWindowTokens: entry.context_window_tokens ?? null,
     maxOutputTokens: entry.max_output_tokens ?? null,
-    rates: compile(entry.rates),
+    get rates() {
+      rates ??= compile(entry.rates)
+      return rates
+    },
     endpoints: new Map(
       Object.entries(entry.endpoints ?? {}).map(([endpoint, table]) => [endpoint, compile(table)]),
     ),

@@ -1,6 +1,7 @@
+import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Usage } from '../kernel/usage.ts'
-import { appliedAt, buildBook, mergeLayers, type PriceLayers } from './build-book.ts'
+import { buildBook, type PriceLayers } from './build-book.ts'
 import { compileVersion } from './compile-version.ts'
 import type { PriceBook, PriceVersion } from './price-book.ts'
 import {
@@ -42,14 +43,34 @@ export function readOverlays(
 /** Checks each version from an instant on. Layers that fit one by one may not fit together. */
 export function loadLayers(layers: PriceLayers, fromMs = -Infinity): LoadedBook {
   const book = buildBook(layers)
-  const problems = new Set<string>()
-  for (const { id, effectiveFromMs } of book.versions) {
-    const startMs = effectiveFromMs ?? -Infinity
-    if (startMs < fromMs) continue
-    const merged = parse(versionFile, mergeLayers(appliedAt(layers, startMs), id, effectiveFromMs))
-    if (!merged.success) for (const problem of merged.problems) problems.add(problem)
+  return judge(
+    book,
+    versionsFrom(book, fromMs).flatMap((version) => problemsOf(version)),
+  )
+}
+
+/** The same, but other work runs between the versions: each takes some milliseconds. */
+export async function loadLayersGently(layers: PriceLayers, fromMs: number): Promise<LoadedBook> {
+  const book = buildBook(layers)
+  const problems: string[] = []
+  for (const version of versionsFrom(book, fromMs)) {
+    await setImmediate()
+    problems.push(...problemsOf(version))
   }
-  return problems.size > 0 ? { kind: 'refused', problems: [...problems] } : { kind: 'book', book }
+  return judge(book, problems)
+}
+
+function versionsFrom({ versions }: PriceBook, fromMs: number): readonly PriceVersion[] {
+  return versions.filter(({ effectiveFromMs }) => (effectiveFromMs ?? -Infinity) >= fromMs)
+}
+
+function problemsOf({ entry }: PriceVersion): readonly string[] {
+  const read = parse(versionFile, entry)
+  return read.success ? [] : read.problems
+}
+
+function judge(book: PriceBook, problems: readonly string[]): LoadedBook {
+  return problems.length > 0 ? { kind: 'refused', problems: [...new Set(problems)] } : { kind: 'book', book }
 }
 
 /** Reads a list of prices from a file or a request. */

@@ -37,7 +37,8 @@ export function mergeLists(known: PriceList, other: PriceList): MergedList | Lis
   const addedModels = other.base.models.filter(({ id }) => !models.has(id))
   if (added.length + addedModels.length === 0) return { list: known, added }
   if (other.revision <= known.revision) return { reason: 'revision', names: added.map(({ id }) => id) }
-  const base = { ...known.base, models: [...known.base.models, ...addedModels] }
+  const base =
+    addedModels.length === 0 ? known.base : { ...known.base, models: [...known.base.models, ...addedModels] }
   return { list: { revision: other.revision, base, changes: [...known.changes, ...added] }, added }
 }
 

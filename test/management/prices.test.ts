@@ -4,7 +4,7 @@ import { BUILT_IN_LIST, shippedBook } from '../../src/pricing/price-list.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'
-import { askOf } from './own-client.ts'
+import { askOf, type OwnCall } from './own-client.ts'
 
 const overlay = {
   models: [
@@ -192,8 +192,32 @@ test('a pushed list adds its changes once, and large jumps need force', async ()
   const forced = await push({ ...jumping, force: true })
   assert.deepEqual(forced.body['changed'], [{ model: 'pushed-model', unit: 'input', old: '1', new: '5' }])
 
-  const broken = { ...next, revision: 1_003, base: { ...list.base, models: [{ id: 'x' }] } }
-  assert.equal((await push(broken)).status, 400)
+  const more = { id: 'test-3', effective_from: '2026-01-05' }
+  const given = { ...next, revision: 1_003 }
+  const misspelt = { ...more, models: [{ id: 'pushed-model', rates: { standard: { inputs: '1' } } }] }
+  const bad: readonly (readonly [call: OwnCall, status: number, named: RegExp])[] = [
+    [
+      { json: { ...given, base: { ...list.base, models: [{ id: 'x' }] } } },
+      400,
+      /model \\"x\\"|base\.models\[0\]/,
+    ],
+    [
+      { json: { ...given, changes: [misspelt] } },
+      400,
+      /"param":"changes\[0\]\.models\[0\]\.rates\.standard\.inputs"/,
+    ],
+    [{ text: JSON.stringify(given).slice(0, -9) }, 400, /not (?:valid )?JSON/],
+    [{ text: Buffer.alloc(100_000_000, ' ') }, 413, /8192 KiB/],
+  ]
+  for (const [call, status, named] of bad) {
+    const answer = await ask('POST', '/gateway/v1/prices/push', call)
+    assert.deepEqual(
+      [answer.status, named.test(JSON.stringify(answer.body))],
+      [status, true],
+      JSON.stringify(answer.body),
+    )
+  }
+  assert.equal((await ask('GET', '/gateway/v1/prices')).body['revision'], 1_002)
 })
 
 test('a model without a price runs under its fallback, flagged unpriced, the longest pattern first', async () => {
