@@ -9,12 +9,12 @@ import type { Secret } from '../kernel/secret.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { dayOf } from '../ledger/calendar.ts'
 import { findModel, type PriceBook, versionAt } from '../pricing/price-book.ts'
-import { CHAT_PLACES, readChatReport } from '../reconcile/chat-report.ts'
+import { CHAT_PLACES, chatReports } from '../reconcile/chat-report.ts'
 import { type ComparedDay, type ComparedKind, type Comparison, compare } from '../reconcile/compare.ts'
 import { parseDecimal } from '../reconcile/decimal.ts'
 import { addTokens, NO_TOKENS, type ReportedRow } from '../reconcile/figures.ts'
-import { MESSAGES_HEADERS, MESSAGES_PLACES, readMessagesReport } from '../reconcile/messages-report.ts'
-import { type ReportAnswer, ReportFailed, type ReportSource } from '../reconcile/read-report.ts'
+import { MESSAGES_HEADERS, MESSAGES_PLACES, messagesReports } from '../reconcile/messages-report.ts'
+import { type ReportAnswer, ReportFailed, type ReportSource, readReports } from '../reconcile/read-report.ts'
 import { readRecorded } from '../reconcile/recorded.ts'
 import { runOn } from '../store/operations/operation.ts'
 import { PRICES } from '../store/operations/prices.ts'
@@ -154,9 +154,11 @@ async function readReported(
 ): Promise<readonly ReportedRow[]> {
   const source = sourceOf(surface, config)
   const [startMs, endMs] = [Date.parse(start), Date.parse(end) + DAY_MS]
-  return surface === 'messages'
-    ? await readMessagesReport(source, startMs, endMs, { apiKeyIds: apiKeyId, workspaceIds: workspaceId })
-    : await readChatReport(source, startMs, endMs, { apiKeyIds: apiKeyId, projectIds: projectId })
+  const reports =
+    surface === 'messages'
+      ? messagesReports(startMs, endMs, { apiKeyIds: apiKeyId, workspaceIds: workspaceId })
+      : chatReports(startMs, endMs, { apiKeyIds: apiKeyId, projectIds: projectId })
+  return await readReports(source, reports)
 }
 
 function sourceOf(surface: Surface, config: Config): ReportSource {

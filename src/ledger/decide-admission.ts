@@ -225,6 +225,9 @@ function clamp(nanos: Nanos, min: Nanos, max: Nanos): Nanos {
   return nanos > max ? max : nanos
 }
 
+/** Begins the rating text of a call on the account's own upstream: the installation's provider does not report it. */
+export const OWN_UPSTREAM = '{"ownUpstream":true,'
+
 /** Applies the account's discount to the hold and the rating of an opening. */
 export function applyDiscount(opening: CallOpening, discountBillionths: number | null): CallOpening {
   if (discountBillionths === null) return opening

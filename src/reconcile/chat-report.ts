@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseDecimal } from './decimal.ts'
 import { FEES, type ReportedRow } from './figures.ts'
-import { count, type ReportSource, readReport } from './read-report.ts'
+import { count, type Report, reportOf } from './read-report.ts'
 
 /** OpenAI's reports of usage and cost, by day and model. Amounts are numbers or text, in dollars. */
 
@@ -48,12 +48,11 @@ const costBucket = z.object({
   ),
 })
 
-export async function readChatReport(
-  source: ReportSource,
+export function chatReports(
   startMs: number,
   endMs: number,
   { apiKeyIds, projectIds }: ChatFilters,
-): Promise<readonly ReportedRow[]> {
+): readonly Report[] {
   const filters = [
     ['start_time', String(startMs / 1_000)],
     ['end_time', String(endMs / 1_000)],
@@ -61,31 +60,32 @@ export async function readChatReport(
     ...apiKeyIds.map((id) => ['api_key_ids[]', id] as const),
     ...projectIds.map((id) => ['project_ids[]', id] as const),
   ] as const
-  const rows: ReportedRow[] = []
   const byModel = [...filters, ['limit', '31'], ['group_by[]', 'model']] as const
-  for (const { name, isOptional } of USAGE_REPORTS) {
+  const usage = USAGE_REPORTS.map(({ name, isOptional }) => {
     const path = `/organization/usage/${name}`
-    const buckets = await readReport(source, { path, query: byModel, row: usageBucket, isOptional })
-    for (const { start_time, results } of buckets)
-      for (const { model, ...used } of results) {
-        const [read, written] = [used.input_cached_tokens, used.input_cache_write_tokens]
-        // The report counts cached tokens and cache writes as input too.
-        const input = used.input_tokens - read - written
-        const tokens = { input, output: used.output_tokens, cache_read: read, cache_write: written }
-        rows.push({ day: dayOfSeconds(start_time), model: model ?? 'no model', tokens, amount: null })
-      }
-  }
+    return reportOf({ path, query: byModel, row: usageBucket, isOptional }, rowsOfUsage)
+  })
   const query = [...filters, ['limit', '180'], ['group_by[]', 'line_item']] as const
-  const costs = await readReport(source, { path: '/organization/costs', query, row: costBucket })
-  for (const { start_time, results } of costs)
-    for (const { amount, line_item } of results)
-      rows.push({
-        day: dayOfSeconds(start_time),
-        model: modelOfLine(line_item ?? 'no line item'),
-        tokens: null,
-        amount: amount.value,
-      })
-  return rows
+  return [...usage, reportOf({ path: '/organization/costs', query, row: costBucket }, rowsOfCosts)]
+}
+
+function rowsOfUsage({ start_time, results }: z.output<typeof usageBucket>): readonly ReportedRow[] {
+  return results.map(({ model, ...used }) => {
+    const [read, written] = [used.input_cached_tokens, used.input_cache_write_tokens]
+    // The report counts cached tokens and cache writes as input too.
+    const input = used.input_tokens - read - written
+    const tokens = { input, output: used.output_tokens, cache_read: read, cache_write: written }
+    return { day: dayOfSeconds(start_time), model: model ?? 'no model', tokens, amount: null }
+  })
+}
+
+function rowsOfCosts({ start_time, results }: z.output<typeof costBucket>): readonly ReportedRow[] {
+  return results.map(({ amount, line_item }) => ({
+    day: dayOfSeconds(start_time),
+    model: modelOfLine(line_item ?? 'no line item'),
+    tokens: null,
+    amount: amount.value,
+  }))
 }
 
 /** A line item is `model, unit`, or the name of a fee, whose wording is not documented. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseDecimal } from './decimal.ts'
 import { FEES, type ReportedRow } from './figures.ts'
-import { count, type ReportSource, readReport } from './read-report.ts'
+import { count, type Report, reportOf } from './read-report.ts'
 
 /** Anthropic's reports of usage and cost, by day and model. Amounts are text, in cents. */
 
@@ -53,49 +53,44 @@ const COST_TYPES: Readonly<Record<string, string>> = {
 }
 
 /** `startMs` is the start of the first day, `endMs` the end of the last. */
-export async function readMessagesReport(
-  source: ReportSource,
+export function messagesReports(
   startMs: number,
   endMs: number,
   { apiKeyIds, workspaceIds }: MessagesFilters,
-): Promise<readonly ReportedRow[]> {
-  const rows: ReportedRow[] = []
+): readonly Report[] {
+  const reports: Report[] = []
   for (let fromMs = startMs; fromMs < endMs; fromMs += DAYS_MAX * DAY_MS) {
-    const range = [
+    const usage = [
       ['starting_at', instant(fromMs)],
       ['ending_at', instant(Math.min(fromMs + DAYS_MAX * DAY_MS, endMs))],
       ['time_bucket_width', '1d'],
       ['limit', '1000'],
       ...apiKeyIds.map((id) => ['api_key_ids[]', id] as const),
       ...workspaceIds.map((id) => ['workspace_ids[]', id] as const),
+      ['group_by[]', 'model'],
     ] as const
-    const usage = [...range, ['group_by[]', 'model']] as const
-    for (const { starting_at, group, usage: used } of await readReport(source, {
-      path: USAGE,
-      query: usage,
-      row: usageRow,
-    })) {
-      const writes = used.cache_creation
-      const tokens = {
-        input: used.uncached_input_tokens,
-        output: used.output_tokens,
-        cache_read: used.cache_read_input_tokens,
-        cache_write: (writes?.ephemeral_5m_input_tokens ?? 0n) + (writes?.ephemeral_1h_input_tokens ?? 0n),
-      }
-      rows.push({ day: starting_at.slice(0, 10), model: group.model ?? NO_MODEL, tokens, amount: null })
-    }
     const cost = [...usage, ['group_by[]', 'cost_type']] as const
-    for (const { starting_at, group, cost: paid } of await readReport(source, {
-      path: COST,
-      query: cost,
-      row: costRow,
-    })) {
-      const fee = COST_TYPES[group.cost_type ?? '']
-      const model = fee ?? group.model ?? group.cost_type ?? NO_MODEL
-      rows.push({ day: starting_at.slice(0, 10), model, tokens: null, amount: paid.list_amount })
-    }
+    reports.push(reportOf({ path: USAGE, query: usage, row: usageRow }, rowsOfUsage))
+    reports.push(reportOf({ path: COST, query: cost, row: costRow }, rowsOfCost))
   }
-  return rows
+  return reports
+}
+
+function rowsOfUsage({ starting_at, group, usage: used }: z.output<typeof usageRow>): readonly ReportedRow[] {
+  const writes = used.cache_creation
+  const tokens = {
+    input: used.uncached_input_tokens,
+    output: used.output_tokens,
+    cache_read: used.cache_read_input_tokens,
+    cache_write: (writes?.ephemeral_5m_input_tokens ?? 0n) + (writes?.ephemeral_1h_input_tokens ?? 0n),
+  }
+  return [{ day: starting_at.slice(0, 10), model: group.model ?? NO_MODEL, tokens, amount: null }]
+}
+
+function rowsOfCost({ starting_at, group, cost }: z.output<typeof costRow>): readonly ReportedRow[] {
+  const fee = COST_TYPES[group.cost_type ?? '']
+  const model = fee ?? group.model ?? group.cost_type ?? NO_MODEL
+  return [{ day: starting_at.slice(0, 10), model, tokens: null, amount: cost.list_amount }]
 }
 
 const USAGE = '/v1/organizations/analytics/usage'

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { parseWithDigits } from '../kernel/money.ts'
+import type { ReportedRow } from './figures.ts'
 
 /** The reports cannot be compared. The message says why and what to do. */
 export class ReportFailed extends Error {}
@@ -35,13 +36,13 @@ export const count = z
 
 const cursor = { has_more: z.boolean(), next_page: z.string().nullish() }
 
-export function reportPage<Row extends z.ZodType>(row: Row) {
+function reportPage<Row extends z.ZodType>(row: Row) {
   return z.object({ data: z.array(row), ...cursor })
 }
 
 type Query = readonly (readonly [name: string, value: string])[]
 
-export interface ReportRequest<Row extends z.ZodType> {
+interface ReportRequest<Row extends z.ZodType> {
   readonly path: string
   readonly query: Query
   /** The schema of a row. */
@@ -50,8 +51,30 @@ export interface ReportRequest<Row extends z.ZodType> {
   readonly isOptional?: boolean
 }
 
+/** One report of a provider, and what its rows say. */
+export interface Report {
+  read(source: ReportSource): Promise<readonly ReportedRow[]>
+}
+
+export function reportOf<Row extends z.ZodType>(
+  request: ReportRequest<Row>,
+  rowsOf: (row: z.output<Row>) => readonly ReportedRow[],
+): Report {
+  return { read: async (source) => (await readRows(source, request)).flatMap(rowsOf) }
+}
+
+/** One report after the other: providers limit the rate of reports. */
+export async function readReports(
+  source: ReportSource,
+  reports: readonly Report[],
+): Promise<readonly ReportedRow[]> {
+  const rows: ReportedRow[] = []
+  for (const report of reports) rows.push(...(await report.read(source)))
+  return rows
+}
+
 /** Reads all pages of a report. A cursor that has expired (410) starts the report over, once. */
-export async function readReport<Row extends z.ZodType>(
+async function readRows<Row extends z.ZodType>(
   source: ReportSource,
   request: ReportRequest<Row>,
 ): Promise<readonly z.output<Row>[]> {

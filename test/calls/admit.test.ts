@@ -119,6 +119,23 @@ for (const [what, end, outcome] of [
   })
 }
 
+test('while a call waits, a call of another key is decided by one admission, without a lookup of its key', async () => {
+  const gateway = gatewayWith([blocked, blocked, unusable('revoked_key')])
+  let lookups = 0
+  const { lookUpKey } = gateway.store
+  gateway.store.lookUpKey = (...key) => {
+    lookups += 1
+    return lookUpKey(...key)
+  }
+  const waiting = admit(askOf(client(false)), gateway)
+  while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
+  const ask = askOf(client(false))
+  const other = await admit({ ...ask, caller: { ...ask.caller, digest: Buffer.from('other') } }, gateway)
+  assert.deepEqual([other.kind, gateway.asked, lookups], ['refused', 3, 0])
+  gateway.queues.close()
+  assert.equal((await waiting).kind, 'refused')
+})
+
 test('a call that finds the queue full does not overtake queued calls', async () => {
   const gateway = gatewayWith([blocked])
   const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {

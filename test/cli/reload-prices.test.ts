@@ -18,6 +18,15 @@ const overlay = (input: string) =>
     2,
   )
 
+test('SIGHUP without a file to read again says so in the log', async () => {
+  await using tollgate = await serveTollgate({ TOLLGATE_CHAT_URL: 'http://127.0.0.1:9/v1' })
+  const said = tollgate.printedToStderr(
+    /"msg":"SIGHUP: there is no file to read again, because neither TOLLGATE_PRICES/,
+  )
+  tollgate.signal('SIGHUP')
+  await said
+})
+
 test('SIGHUP applies a changed overlay, and keeps the old one if the new one is invalid', async () => {
   const simulator = await startSimulator()
   writeFileSync(file, overlay('1'))

@@ -30,6 +30,7 @@ after(async () => {
 /** A number of tokens whose price at every rate is a whole number of nanodollars. */
 const tokens = (n: number, most: number): number => 16 * (1 + ((n * 7919) % most))
 
+/** Their number shares no factor with the periods of usage, so that each kind has all usage. */
 const KINDS: readonly ((n: number) => readonly [path: string, serve: Serve])[] = [
   (n) => ['/v1/messages', { ...cachedOf(n), model: 'claude-opus-5-5', writtenHour: tokens(n, 40) }],
   (n) => ['/v1/messages', { ...cachedOf(n), model: 'claude-haiku-5-5' }],
@@ -37,10 +38,12 @@ const KINDS: readonly ((n: number) => readonly [path: string, serve: Serve])[] =
   (n) => ['/v1/messages', { ...cachedOf(n), model: 'claude-opus-5-5', tier: 'fast' }],
   (n) => ['/v1/messages', { ...cachedOf(n), model: 'claude-opus-5-5', searches: 1 + (n % 3) }],
   (n) => ['/v1/chat/completions', { ...cachedOf(n), model: 'gpt-6.1-sol' }],
+  (n) => ['/v1/chat/completions', { model: 'gpt-6.1-sol', input: tokens(n, 90), output: tokens(n, 50) }],
   (n) => ['/v1/responses', { ...cachedOf(n), model: 'gpt-6.1-sol', tier: n % 2 === 0 ? 'flex' : 'priority' }],
   (n) => ['/v1/responses', { model: 'gpt-6.1-sol', input: 320_000, output: tokens(n, 9) }],
   (n) => ['/v1/responses', { ...cachedOf(n), model: 'gpt-6.1-sol', searches: n % 4 }],
   (n) => ['/v1/embeddings', { model: 'text-embedding-3-small', input: 50 * tokens(n, 30) }],
+  (n) => ['/v1/audio/transcriptions', { model: 'whisper-1', seconds: 1 + (n % 600) }],
   (n) => ['/v1/images/generations', { model: 'gpt-image-2', input: tokens(n, 9), images: tokens(n, 90) }],
 ]
 
@@ -61,21 +64,34 @@ function bodyOf(path: string, { model, searches, tier }: Serve): object {
       ...{ model, input: 'Hi', store: false, ...(tier === undefined ? {} : { service_tier: tier }) },
       ...(searches === undefined ? {} : { tools: [{ type: 'web_search' }] }),
     }
+  if (path === '/v1/audio/transcriptions') {
+    const form = new FormData()
+    form.set('model', model)
+    form.set('file', new Blob(['speech']), 'speech.mp3')
+    return form
+  }
   if (path === '/v1/embeddings') return { model, input: 'Hi' }
   if (path === '/v1/images/generations') return { model, prompt: 'A cat', size: '1024x1024', quality: 'low' }
   return { model, messages: [{ role: 'user', content: 'Hi' }] }
 }
 
-async function send(method: string, path: string, served: unknown, body?: object): Promise<string> {
+async function send(
+  method: string,
+  path: string,
+  served: unknown,
+  body?: object,
+  key = gateway.apiKey,
+): Promise<string> {
+  const isForm = body instanceof FormData
   const answer = await fetch(gateway.url + path, {
     method,
     headers: {
-      authorization: `Bearer ${gateway.apiKey}`,
-      'content-type': 'application/json',
+      authorization: `Bearer ${key}`,
+      ...(isForm ? {} : { 'content-type': 'application/json' }),
       'x-serve': JSON.stringify(served),
       ...(path.startsWith('/v1/messages') ? { 'anthropic-version': '2023-06-01' } : {}),
     },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
   })
   const text = await answer.text()
   assert.equal(answer.status, 200, `${method} ${path}: ${text}`)
@@ -190,6 +206,40 @@ test('each difference is named in one sentence, and is the exit code', async (t)
       /- claude-haiku-5-5: the provider has more input tokens, exactly by its cached tokens/,
     )
   })
+})
+
+test("calls on an account's own upstream are left out, whatever its present setting is", async () => {
+  const id = String((await gateway.manage('POST', '/gateway/v1/accounts', { name: 'Own' }))['id'])
+  const { key } = (await gateway.manage('POST', `/v1/keys?account=${id}`, { name: 'own' })) as { key: string }
+  const serve = { model: 'claude-haiku-5-5', input: 800 }
+  const call = () => send('POST', '/v1/messages', serve, bodyOf('/v1/messages', serve), key)
+  const use = (messages: object | null) =>
+    gateway.manage('PATCH', `/gateway/v1/accounts/${id}`, { upstreams: { messages } })
+  const agrees = async () => {
+    const { code, stdout } = await run(['--surface', 'messages'])
+    assert.equal(code, 0, stdout.slice(stdout.indexOf('Beyond')))
+  }
+  await call()
+  await use({ url, key: null })
+  await agrees()
+  const others = provider.booked.length
+  await call()
+  // Another organisation pays it.
+  provider.booked.splice(others)
+  await agrees()
+  await use(null)
+  await agrees()
+})
+
+test('a late report of yesterday is not read, unless it is asked for', async () => {
+  nowMs = Date.now() - DAY_MS
+  const serve = { model: 'claude-haiku-5-5', input: 800 }
+  await send('POST', '/v1/messages', serve, bodyOf('/v1/messages', serve))
+  provider.booked.pop()
+  assert.equal((await run(['--surface', 'messages'])).code, 0)
+  const yesterday = new Date(nowMs).toISOString().slice(0, 10)
+  const { code, stdout } = await run(['--surface', 'messages', '--end', yesterday])
+  assert.deepEqual([code, /claude-haiku-5-5: the gateway has more input tokens/.test(stdout)], [1, true])
 })
 
 test('a report that cannot be read ends with one sentence and exit code 2', async () => {

@@ -3,7 +3,7 @@ import type { AccountTerms } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
 import { columnOf, OPENING_NAMES } from '../../ledger/call-columns.ts'
-import { applyDiscount, decideAdmission } from '../../ledger/decide-admission.ts'
+import { applyDiscount, decideAdmission, OWN_UPSTREAM } from '../../ledger/decide-admission.ts'
 import { namesOf } from '../rows.ts'
 import type { BatchRows } from './batch-rows.ts'
 import {
@@ -94,7 +94,11 @@ export function admitCalls(
         shortNanos,
         boundNanos,
       )
-      for (const name of OPENING_NAMES) row.push(opening[name])
+      const rating =
+        upstreamOf(account, opening.surface) === null
+          ? opening.rating
+          : OWN_UPSTREAM + opening.rating.slice(1)
+      for (const name of OPENING_NAMES) row.push(name === 'rating' ? rating : opening[name])
       rows.push(row)
       const none = { costNanos: 0n, lostNanos: 0n }
       const held = { heldNanos: holdNanos, accountHeldNanos: accountHoldNanos, shortNanos }

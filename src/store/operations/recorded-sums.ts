@@ -1,4 +1,5 @@
 import type { Surface } from '../../kernel/vocabulary.ts'
+import { OWN_UPSTREAM } from '../../ledger/decide-admission.ts'
 import { number, type Row, sum, text } from '../rows.ts'
 import type { RunQuery } from './operation.ts'
 import { raw, type Sql, sql } from './sql.ts'
@@ -36,9 +37,8 @@ export interface RecordedDays {
 
 /** Calls on accounts' own upstreams are left out: the report of the installation does not have them. */
 function selected({ surface, startDay, endDay }: RecordedDays): Sql {
-  const own = raw(`${surface}_url IS NOT NULL`)
   return sql`day >= ${startDay} AND day <= ${endDay} AND surface = ${surface} AND state = 'settled'
-    AND NOT EXISTS (SELECT 1 FROM account WHERE account.id = call.account_id AND ${own})`
+    AND rating NOT LIKE ${`${OWN_UPSTREAM}%`}`
 }
 
 const MODEL = raw(`coalesce(model_served, model_asked, '')`)
