@@ -120,7 +120,7 @@ for (const [what, end, outcome] of [
 }
 
 test('while a call waits, a call of another key is decided by one admission, without a lookup of its key', async () => {
-  const gateway = gatewayWith([blocked, blocked, unusable('revoked_key')])
+  const gateway = gatewayWith([blocked, blocked, unusable('revoked_key'), blocked])
   let lookups = 0
   const { lookUpKey } = gateway.store
   gateway.store.lookUpKey = (...key) => {
