@@ -2,28 +2,32 @@ import assert from 'node:assert/strict'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
 import { type MigrateOptions, migratePostgres } from '../../src/store/postgres/migrate.ts'
 import type { Store } from '../../src/store/store.ts'
-import { openPatientPool, stopPostgres } from '../support/postgres.ts'
+import { createEmptyDatabase, openPatientPool, runOn, stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { addKey, closing, opening } from './conformance/fixtures.ts'
+import { closing, opening } from './conformance/fixtures.ts'
 import { BREAKING_RELEASE, NEXT } from './next-release.ts'
-import { type OpenDatabase, openByCallersClock, openTestDatabase } from './postgres-under-test.ts'
+import { type OpenDatabase, openByCallersClock, openDatabaseAt } from './postgres-under-test.ts'
+import { versionOne } from './version-1.ts'
 
 after(stopPostgres)
 
 const QUICK: Partial<MigrateOptions> = { release: NEXT, pauseMs: 10, lockMs: 20, tryMs: 60_000 }
 
-/** A node of this release serves beside. */
+/** A node of this release serves beside, in a database of version 1 with a settled call. */
 async function beside(prove: (store: Store, database: OpenDatabase) => Promise<void>): Promise<void> {
-  const database = await openTestDatabase()
+  const empty = await createEmptyDatabase()
+  await runOn(empty.url, versionOne('postgres'))
+  const database = openDatabaseAt(empty.url)
   const store = await openByCallersClock(database.url)
   try {
-    await addKey(store, 'a')
+    assert.equal((await store.getCall('req_0'))?.state, 'settled')
     await store.admit(opening('req_1', 'a'))
     await prove(store, database)
   } finally {
     await store.close()
     await database.close()
+    await empty.drop()
   }
 }
 
@@ -128,4 +132,24 @@ test('PostgreSQL: a step that older nodes cannot use waits until they end, and f
       return true
     })
     await assert.rejects(openByCallersClock(database.url), /upgraded by a newer release/)
+  }))
+
+test('PostgreSQL: an upgrade whose process dies changes nothing of its step, and the next start goes on', () =>
+  beside(async (store, database) => {
+    const [first] = NEXT.steps
+    assert.ok(first !== undefined)
+    const postgres = 'CREATE TABLE half (i bigint); SELECT pg_sleep(3600)'
+    const endless = { version: 3, oldestVersion: 1, statements: { postgres } }
+    const dying = migratePostgres(database.url, { ...QUICK, release: { ...NEXT, steps: [first, endless] } })
+    const died = assert.rejects(dying)
+    const sleeping =
+      "FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(3600)%' AND pid <> pg_backend_pid()"
+    await until('step 3 runs', async () => (await database.query(`SELECT 1 ${sleeping}`)).length > 0)
+    await database.query(`SELECT pg_terminate_backend(pid) ${sleeping}`)
+    await died
+    assert.equal(await versionIn(database), 2)
+    assert.deepEqual(await database.query("SELECT to_regclass('half') AS half"), [{ half: null }])
+    await migratePostgres(database.url, QUICK)
+    assert.equal(await versionIn(database), 3)
+    assert.equal((await store.admit(opening('req_2', 'a'))).kind, 'admitted')
   }))
