@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type AdminKey, type CreatedAdminKey, newAdminKeyFields } from '../api/admin-key.ts'
+import { newAdminKeyFields } from '../api/admin-key.ts'
 import { explainIssue } from '../api/fields.ts'
 import { accountObject, adminKeyObject } from '../api/objects.ts'
 import { readConfig } from '../config/read-config.ts'
@@ -10,7 +10,7 @@ import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { Store } from '../store/store.ts'
 import { type ApiCommand, registerAll, runCommand } from './api-command.ts'
-import type { AnsweredObject, ApiAnswer, CommandOptions, Exact } from './client.ts'
+import type { ApiAnswer, CommandOptions, ObjectOf } from './client.ts'
 import { Failure, UsageError } from './command.ts'
 import { onlyAccount } from './find-by-name.ts'
 import { openDatabase } from './open-database.ts'
@@ -41,8 +41,8 @@ const CREATE = {
     'tollgate admin-key create --name "finance" --role viewer --account "Team Search"',
     'tollgate admin-key create --name "ci" --url https://gateway.example --admin-key-file ~/.tollgate-key',
   ],
-  async show({ value }: ApiAnswer<AnsweredObject>) {
-    const { key, id, name } = value as Exact<CreatedAdminKey>
+  async show({ value }: ApiAnswer<ObjectOf<'admin_key'>>) {
+    const { key = '', id, name } = value
     await printNewKey(id, name, key)
   },
 }
@@ -52,13 +52,13 @@ const LIST = { listing: { noun: 'admin keys', columns: COLUMNS } }
 const REVOKE = {
   help: '\nThe last operator key cannot be revoked.',
   examples: ['tollgate admin-key revoke adm_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
-  async show({ value }: ApiAnswer<AnsweredObject>) {
-    const { id, name } = value as Exact<AdminKey>
+  async show({ value }: ApiAnswer<ObjectOf<'admin_key'>>) {
+    const { id, name } = value
     await print(`Revoked ${id} (${shownText(name)}).\n`)
   },
 }
 
-const ROWS: readonly ApiCommand[] = [
+const ROWS: readonly ApiCommand<'admin_key'>[] = [
   ['create', 'create an admin key and print it once', 'POST', PATH, CREATE],
   ['list', 'list the admin keys, without their secrets', 'GET', PATH, LIST],
   ['revoke <id>', 'revoke an admin key immediately and for good', 'POST', `${PATH}/<id>/revoke`, REVOKE],

@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
 import { rawNumber } from '../kernel/money.ts'
-import type { AnsweredObject, ApiAnswer, ApiList, Client, CommandOptions, QueryFields } from './client.ts'
+import type {
+  ApiAnswer,
+  ApiList,
+  Client,
+  CommandOptions,
+  ObjectName,
+  ObjectOf,
+  QueryFields,
+} from './client.ts'
 import { collect, examples, Failure, UsageError } from './command.ts'
 import { connect, findAccount, findKey } from './find-by-name.ts'
 import { type Columns, renderRecord, renderRecords } from './records.ts'
@@ -12,17 +20,17 @@ import { outputStyle, print, printData, shownText } from './terminal.ts'
  * request. In the path, `<key>` is a key by its id, name, prefix or last characters, and `<account>` an account by its id
  * or name; other arguments are ids. All other arguments and options are fields of the body, or parameters of a GET.
  */
-export type ApiCommand = readonly [
+export type ApiCommand<Name extends ObjectName = ObjectName> = readonly [
   usage: string,
   summary: string,
   method: CommandMethod,
   path: `/${string}`,
-  details?: CommandDetails,
+  details?: CommandDetails<Name>,
 ]
 
 type CommandMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-interface CommandDetails {
+interface CommandDetails<Name extends ObjectName> {
   readonly listing?: Listing
   /** The name of the rows of an answer that has pages and is not a list. */
   readonly rows?: string
@@ -35,7 +43,7 @@ interface CommandDetails {
   readonly help?: string
   readonly examples?: readonly string[]
   /** Prints the answer, unless --json is given. By default its members are printed. */
-  show?(answer: ApiAnswer<AnsweredObject>, options: CommandOptions): Promise<void>
+  show?(answer: ApiAnswer<ObjectOf<Name>>, options: CommandOptions): Promise<void>
 }
 
 export interface Listing {
@@ -100,7 +108,11 @@ function accountOption(row: ApiCommand): readonly (readonly [option: string, hel
 }
 
 /** Adds commands to their group. `object` is the type of object that commands without a `listing` receive. */
-export function registerAll(group: Command, object: string, rows: readonly ApiCommand[]): Command[] {
+export function registerAll<Name extends ObjectName>(
+  group: Command,
+  object: Name,
+  rows: readonly ApiCommand<Name>[],
+): Command[] {
   return rows.map((row) => {
     const [usage, summary, , , { formats, once, isDefault = false, help = '', examples: lines = [] } = {}] =
       row
@@ -146,9 +158,9 @@ export async function prepareRequest(
   return { client, path, fields, query: { ...(fields as QueryFields), account } }
 }
 
-export async function runCommand(
-  row: ApiCommand,
-  object: string,
+export async function runCommand<Name extends ObjectName>(
+  row: ApiCommand<Name>,
+  object: Name,
   args: ReadonlyMap<string, string>,
   options: CommandOptions,
 ): Promise<void> {
@@ -174,7 +186,7 @@ export async function runCommand(
   if (json) await printData([`${answer.text}\n`])
   else if (listing !== undefined)
     await printRows(listing, answer.value as ApiList<object>, query['account'] !== undefined, options)
-  else if (show !== undefined) await show(answer, options)
+  else if (show !== undefined) await show(answer as ApiAnswer<ObjectOf<Name>>, options)
   else await print(renderRecord(answer.value, outputStyle(options)))
   const { has_more: hasMore, next } = answer.value as Partial<ApiList<object>>
   if (hasMore)

@@ -2,7 +2,18 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { z } from 'zod'
+import type { Account } from '../api/account.ts'
+import type { AdminKey, CreatedAdminKey } from '../api/admin-key.ts'
+import type { AddedCredit, BalanceObject } from '../api/credit.ts'
+import type { EventObject } from '../api/event.ts'
 import type { errorSchema, ListOf, WithNumbers } from '../api/fields.ts'
+import type { Key } from '../api/key.ts'
+import type { OverviewObject } from '../api/overview.ts'
+import type { Members, Person } from '../api/person.ts'
+import type { PriceBookObject } from '../api/prices.ts'
+import type { Bill, RequestRecord } from '../api/request.ts'
+import type { Usage } from '../api/usage.ts'
+import type { Delivery, Webhook } from '../api/webhook.ts'
 import type { Environment } from '../config/read-config.ts'
 import { fileProblem } from '../kernel/errors.ts'
 import { parseWithDigits } from '../kernel/money.ts'
@@ -27,7 +38,30 @@ export interface AnsweredObject {
 
 export interface ApiList<T> extends ListOf<T>, AnsweredObject {}
 
-export interface ApiAnswer<T = AnsweredObject> {
+/** What the answer to a command is, by its `object`. */
+interface AnsweredObjects {
+  readonly account: Account
+  readonly admin_key: AdminKey & Partial<CreatedAdminKey>
+  readonly balance: BalanceObject
+  readonly credit: AddedCredit
+  readonly event: EventObject
+  readonly key: Key & { readonly key?: string }
+  readonly list: AnsweredObject
+  readonly members: Members
+  readonly overview: OverviewObject
+  readonly person: Person
+  readonly price: AnsweredObject
+  readonly price_book: PriceBookObject
+  readonly request: RequestRecord & { readonly bill: Bill }
+  readonly usage: Usage
+  readonly webhook: Webhook & { readonly secret?: string }
+  readonly webhook_delivery: Delivery
+}
+
+export type ObjectName = keyof AnsweredObjects
+export type ObjectOf<Name extends ObjectName> = Exact<AnsweredObjects[Name]>
+
+export interface ApiAnswer<T> {
   readonly value: T
   readonly headers: Headers
   readonly text: string

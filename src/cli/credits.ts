@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
-import type { AddedCredit, Credit } from '../api/credit.ts'
+import type { AddedCredit } from '../api/credit.ts'
 import type { RequestRecord } from '../api/request.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { type FieldOption, type Listing, registerAll } from './api-command.ts'
-import type { AnsweredObject, ApiAnswer, Client, CommandOptions, Exact } from './client.ts'
+import type { ApiAnswer, Client, CommandOptions, Exact, ObjectOf } from './client.ts'
 import { Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { counted, print, printIgnoringClosedPipe, shownText, shownUsd } from './terminal.ts'
@@ -67,8 +67,8 @@ export function register(group: Command): void {
   creditBackCommand?.action(creditBack)
 }
 
-async function printAdded({ value, headers }: ApiAnswer<AnsweredObject>): Promise<void> {
-  const { amount_usd: amount, balance_after_usd: after, id } = value as Exact<Credit>
+async function printAdded({ value, headers }: ApiAnswer<ObjectOf<'credit'>>): Promise<void> {
+  const { amount_usd: amount, balance_after_usd: after, id } = value
   const done = amount.startsWith('-') ? 'Removed' : 'Added'
   const isReplay = headers.get('idempotent-replayed') === 'true'
   const summary = isReplay ? `Already ${done.toLowerCase()} by an earlier run of this command:` : done

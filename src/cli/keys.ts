@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
-import type { AnsweredObject, ApiAnswer, CommandOptions } from './client.ts'
+import type { ApiAnswer, CommandOptions, ObjectOf } from './client.ts'
 import { Failure, UsageError } from './command.ts'
-import type { FoundKey } from './find-by-name.ts'
 import { KEY_REQUESTS } from './requests.ts'
 import { print, shownText } from './terminal.ts'
 
@@ -142,10 +141,10 @@ export function register(group: Command): void {
 
 /** Prints only the secret to standard output, for `TOLLGATE_KEY=$(…)`. */
 async function printSecret(
-  { value }: ApiAnswer<AnsweredObject>,
+  { value }: ApiAnswer<ObjectOf<'key'>>,
   { oldExpiresIn }: CommandOptions,
 ): Promise<void> {
-  const { key, id, name, rotated_from: old } = value as FoundKey
+  const { key, id, name, rotated_from: old } = value
   if (key === undefined)
     throw new Failure(
       `An earlier run of this command created ${id}. Its secret is not shown again. If the secret is lost, run ` +
@@ -158,7 +157,7 @@ async function printSecret(
   await print(`${key}\n`)
 }
 
-async function printRevoked({ value }: ApiAnswer<AnsweredObject>): Promise<void> {
-  const { id, name } = value as FoundKey
+async function printRevoked({ value }: ApiAnswer<ObjectOf<'key'>>): Promise<void> {
+  const { id, name } = value
   await print(`Revoked ${id} (${shownText(name, 120)}).\n`)
 }

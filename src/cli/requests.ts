@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Bill, RequestRecord } from '../api/request.ts'
+import type { Bill } from '../api/request.ts'
 import {
   type ApiCommand,
   type FieldOption,
@@ -8,7 +8,7 @@ import {
   registerAll,
   runCommand,
 } from './api-command.ts'
-import type { AnsweredObject, ApiAnswer, CommandOptions, Exact } from './client.ts'
+import type { ApiAnswer, CommandOptions, Exact, ObjectOf } from './client.ts'
 import { followCalls } from './follow.ts'
 import { renderRecord, renderRecords } from './records.ts'
 import { outputStyle, print, shownLines, type TerminalStyle } from './terminal.ts'
@@ -49,7 +49,7 @@ const CALLS: Listing = {
 
 const formats = ['csv', 'ndjson']
 
-export const KEY_REQUESTS: ApiCommand = [
+export const KEY_REQUESTS: ApiCommand<'request' | 'key'> = [
   'requests <key>',
   'list or export the calls of a key',
   'GET',
@@ -59,7 +59,7 @@ export const KEY_REQUESTS: ApiCommand = [
 
 const PATH = '/gateway/v1/requests'
 
-const LIST: ApiCommand = [
+const LIST: ApiCommand<'request'> = [
   'list',
   'list or export calls, newest first (the default command)',
   'GET',
@@ -77,7 +77,7 @@ const LIST: ApiCommand = [
   },
 ]
 
-const SHOW: ApiCommand = [
+const SHOW: ApiCommand<'request'> = [
   'show <id>',
   'show the full record and the bill of a call',
   'GET',
@@ -89,8 +89,6 @@ const SHOW: ApiCommand = [
   },
 ]
 
-type BilledRequest = Exact<RequestRecord & { bill: Bill }>
-
 const BILL_COLUMNS = {
   used: 'label',
   model: 'model',
@@ -101,13 +99,13 @@ const BILL_COLUMNS = {
   applied: 'modifiers',
 }
 
-async function printCall({ value }: ApiAnswer<AnsweredObject>, options: CommandOptions): Promise<void> {
-  const { bill, ...call } = value as AnsweredObject & BilledRequest
+async function printCall({ value }: ApiAnswer<ObjectOf<'request'>>, options: CommandOptions): Promise<void> {
+  const { bill, ...call } = value
   const style = outputStyle(options)
   await print(`${renderRecord(call, style)}\n${renderBill(bill, style)}`)
 }
 
-function renderBill({ lines, ...bill }: BilledRequest['bill'], style: TerminalStyle): string {
+function renderBill({ lines, ...bill }: Exact<Bill>, style: TerminalStyle): string {
   const sums = [
     { label: 'rounding', amount_usd: bill.rounding_usd },
     { label: 'discount', amount_usd: `-${bill.discount_usd}` },

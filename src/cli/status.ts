@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import type { OverviewObject } from '../api/overview.ts'
 import { registerAll } from './api-command.ts'
-import type { AnsweredObject, ApiAnswer, CommandOptions, Exact } from './client.ts'
+import type { ApiAnswer, CommandOptions, ObjectOf } from './client.ts'
 import { renderRecord } from './records.ts'
 import { outputStyle, print, shownText } from './terminal.ts'
 
@@ -9,13 +8,11 @@ export function register(command: Command): void {
   registerAll(command, 'overview', [['', '', 'GET', '/gateway/v1/overview', { show: printStatus }]])
 }
 
-async function printStatus({ value }: ApiAnswer<AnsweredObject>, options: CommandOptions): Promise<void> {
-  const {
-    attention,
-    alert_thresholds_percent: _,
-    balance,
-    ...status
-  } = value as Exact<OverviewObject> & AnsweredObject
+async function printStatus(
+  { value }: ApiAnswer<ObjectOf<'overview'>>,
+  options: CommandOptions,
+): Promise<void> {
+  const { attention, alert_thresholds_percent: _, balance, ...status } = value
   const named = (keys: readonly { readonly name: string }[]) => keys.map(({ name }) => name)
   const lines = [
     ['Budget exhausted', named(attention.keys_exhausted.data)],

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Usage } from '../api/usage.ts'
 import { parseUsd } from '../kernel/money.ts'
 import { type FieldOption, registerAll } from './api-command.ts'
-import type { AnsweredObject, ApiAnswer, CommandOptions, Exact } from './client.ts'
+import type { ApiAnswer, CommandOptions, Exact, ObjectOf } from './client.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText, type TerminalStyle } from './terminal.ts'
 
@@ -36,9 +36,8 @@ export function register(command: Command): void {
   registerAll(command, 'usage', [['', '', 'GET', '/v1/usage', USAGE]])
 }
 
-async function printUsage(answer: ApiAnswer<AnsweredObject>, options: CommandOptions): Promise<void> {
-  const usage = answer.value as Exact<Usage> & AnsweredObject
-  await print(renderUsage(usage, outputStyle(options)))
+async function printUsage(answer: ApiAnswer<ObjectOf<'usage'>>, options: CommandOptions): Promise<void> {
+  await print(renderUsage(answer.value, outputStyle(options)))
 }
 
 const DIMENSIONS = {

@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
-import type { Webhook } from '../api/webhook.ts'
 import { DELIVERY_STATUSES, WEBHOOK_FORMATS } from '../kernel/vocabulary.ts'
 import { type FieldOption, type Listing, registerAll, yesOrNo } from './api-command.ts'
-import type { AnsweredObject, ApiAnswer, Exact } from './client.ts'
+import type { ApiAnswer, ObjectOf } from './client.ts'
 import { print, shownText } from './terminal.ts'
 
 const PATH = '/gateway/v1/webhooks'
@@ -95,8 +94,8 @@ export function register(group: Command): void {
 }
 
 /** Prints only the secret to standard output. */
-async function printSecret({ value }: ApiAnswer<AnsweredObject>): Promise<void> {
-  const { id, url, secret } = value as Exact<Webhook> & { readonly secret?: string }
+async function printSecret({ value }: ApiAnswer<ObjectOf<'webhook'>>): Promise<void> {
+  const { id, url, secret } = value
   process.stderr.write(
     `${id} (${shownText(url)}). ${secret === undefined ? 'An earlier run of this command created it' : 'The signing secret is shown only once:'}\n`,
   )
