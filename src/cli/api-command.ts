@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
 import { rawNumber } from '../kernel/money.ts'
 import type {
+  AnswerName,
   ApiAnswer,
   ApiList,
   Client,
   CommandOptions,
-  ObjectName,
   ObjectOf,
   QueryFields,
 } from './client.ts'
@@ -20,7 +20,7 @@ import { outputStyle, print, printData, shownText } from './terminal.ts'
  * request. In the path, `<key>` is a key by its id, name, prefix or last characters, and `<account>` an account by its id
  * or name; other arguments are ids. All other arguments and options are fields of the body, or parameters of a GET.
  */
-export type ApiCommand<Name extends ObjectName = ObjectName> = readonly [
+export type ApiCommand<Name extends AnswerName = AnswerName> = readonly [
   usage: string,
   summary: string,
   method: CommandMethod,
@@ -30,7 +30,7 @@ export type ApiCommand<Name extends ObjectName = ObjectName> = readonly [
 
 type CommandMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-interface CommandDetails<Name extends ObjectName> {
+interface CommandDetails<Name extends AnswerName> {
   readonly listing?: Listing
   /** The name of the rows of an answer that has pages and is not a list. */
   readonly rows?: string
@@ -108,7 +108,7 @@ function accountOption(row: ApiCommand): readonly (readonly [option: string, hel
 }
 
 /** Adds commands to their group. `object` is the type of object that commands without a `listing` receive. */
-export function registerAll<Name extends ObjectName>(
+export function registerAll<Name extends AnswerName>(
   group: Command,
   object: Name,
   rows: readonly ApiCommand<Name>[],
@@ -133,7 +133,7 @@ export function registerAll<Name extends ObjectName>(
   })
 }
 
-interface PreparedRequest {
+interface RequestToSend {
   readonly client: Client
   readonly path: string
   readonly fields: Readonly<Record<string, unknown>>
@@ -145,7 +145,7 @@ export async function prepareRequest(
   row: ApiCommand,
   args: ReadonlyMap<string, string>,
   options: CommandOptions,
-): Promise<PreparedRequest> {
+): Promise<RequestToSend> {
   const [, , method, template, { defaults } = {}] = row
   const client = await connect(options)
   const fields = { ...defaults, ...fieldsOf(optionsOf(row), options, method) }
@@ -158,7 +158,7 @@ export async function prepareRequest(
   return { client, path, fields, query: { ...(fields as QueryFields), account } }
 }
 
-export async function runCommand<Name extends ObjectName>(
+export async function runCommand<Name extends AnswerName>(
   row: ApiCommand<Name>,
   object: Name,
   args: ReadonlyMap<string, string>,

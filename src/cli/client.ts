@@ -58,8 +58,8 @@ interface AnsweredObjects {
   readonly webhook_delivery: Delivery
 }
 
-export type ObjectName = keyof AnsweredObjects
-export type ObjectOf<Name extends ObjectName> = Exact<AnsweredObjects[Name]>
+export type AnswerName = keyof AnsweredObjects
+export type ObjectOf<Name extends AnswerName> = Exact<AnsweredObjects[Name]>
 
 export interface ApiAnswer<T> {
   readonly value: T
