@@ -45,7 +45,7 @@ test('a missing price is set from the closest model, changed and removed in plac
   assert.equal(await page.getByRole('button', { name: 'Set price', exact: true }).last().isDisabled(), true)
   await page.getByLabel('Input', { exact: true }).fill('2.125')
   await page.getByRole('dialog').getByRole('button', { name: 'Set price' }).click()
-  await missing.getByText('gpt-6.2-terra').waitFor({ state: 'detached' })
+  await missing.locator('td > .name', { hasText: 'gpt-6.2-terra' }).waitFor({ state: 'detached' })
   assert.equal((await ask('gpt-6.2-terra', key)).status, 200)
 
   await page.getByLabel('Search models').fill('6.2-terra')
