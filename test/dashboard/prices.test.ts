@@ -46,7 +46,11 @@ test('a missing price is set from the closest model, changed and removed in plac
   await page.getByLabel('Input', { exact: true }).fill('2.125')
   await page.getByRole('dialog').getByRole('button', { name: 'Set price' }).click()
   await missing.locator('td > .name', { hasText: 'gpt-6.2-terra' }).waitFor({ state: 'detached' })
-  assert.equal((await ask('gpt-6.2-terra', key)).status, 200)
+  assert.equal(
+    (await ask('gpt-6.2-terra', key)).status,
+    404,
+    'the call goes upstream, which has no such model',
+  )
 
   await page.getByLabel('Search models').fill('6.2-terra')
   await page.getByRole('button', { name: 'Change price of gpt-6.2-terra' }).click()

@@ -106,7 +106,7 @@ export const columnsOf = (
   },
   {
     title: 'Tiers',
-    isMinor: true,
+    isLeast: true,
     cell: ({ prices: { rates = {} } }) =>
       Object.entries(rates)
         .filter(([tier, rate]) => tier !== 'standard' && typeof rate === 'object')
@@ -136,9 +136,14 @@ function Source({ of: model, onChanged }: SourceProps) {
   const { id, provider, source, effective_from: at, shutdown_at: end, retired } = model
   return (
     <>
-      {source === 'built_in' ? <span class="quiet">list</span> : <Tag kind="high">{source}</Tag>}
-      {at !== null && <span title={exactTime(at)}> since {at.slice(0, 10)}</span>}
-      {end !== null && !retired && <span class="high"> until {end}</span>}{' '}
+      {source !== 'built_in' && <Tag kind="high">{source}</Tag>}{' '}
+      {end !== null && !retired ? (
+        <span class="high">until {end}</span>
+      ) : at !== null ? (
+        <span title={exactTime(at)}>since {at.slice(0, 10)}</span>
+      ) : (
+        source === 'built_in' && <span class="quiet">list</span>
+      )}{' '}
       {source === 'set' && onChanged !== null && (
         <>
           <DialogButton title="Change" label={`Change price of ${id}`} kind="link" onDone={onChanged}>
