@@ -169,8 +169,7 @@ export class DeviceSignIn {
   }
 
   async #revoke(form: Form): Promise<OAuthReply> {
-    const token = form.get('token')
-    if (token === undefined) return missing('token')
+    const token = form.get('token') ?? ''
     const { store, clock, digestKey, recheckWaitingCalls } = this.#door
     if (this.#isKey(token)) {
       await store.revokeDevice(digestKey(token), clock.nowMs())
