@@ -13,7 +13,7 @@ import { bool, recordOf, text } from '../rows.ts'
 import { endKey, insertKey, recordKeyEvent } from './keys.ts'
 import { readMemberLimits } from './member-limits.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { actorOf, lockPerson, readPerson } from './people.ts'
+import { lockPerson, personActor, readPerson } from './people.ts'
 import { FOR_DELETE, FOR_UPDATE, now, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
@@ -75,7 +75,7 @@ function* createDevice(
   if (locked?.person.status !== 'active') return null
   const { person, nowMs } = locked
   const { accountId, budgetId } = person
-  const actor = actorOf(person)
+  const actor = personActor(person)
   const excess = yield sql`
     SELECT id FROM api_key WHERE person_id = ${personId} AND revoked_at_ms IS NULL AND device_until_ms > ${nowMs}
     ORDER BY id DESC LIMIT 100 OFFSET ${limits.devicesPerPersonMax - 1}`
@@ -126,7 +126,8 @@ const refreshDevice = atomic(function* (
 const revokeDevice = atomic(function* (digest: Uint8Array, atMs: number): Operation<void> {
   const device = yield* findDevice(digest, atMs)
   const person = device && (yield* readPerson(device.personId, atMs))
-  if (device !== null && person !== null) yield* endKey(device.accountId, device.id, atMs, actorOf(person))
+  if (device !== null && person !== null)
+    yield* endKey(device.accountId, device.id, atMs, personActor(person))
 })
 
 export const DEVICES = {

@@ -80,7 +80,7 @@ const signInPerson = atomic(function* (signIn: SignIn): Operation<SignedIn> {
     refreshToken: refreshToken ?? undefined,
   })
   const person = present(yield* readPerson(before.id, nowMs))
-  yield* recordUpdate(before, person, actorOf(person), nowMs)
+  yield* recordUpdate(before, person, personActor(person), nowMs)
   return { kind: 'signed_in', person }
 })
 
@@ -97,7 +97,7 @@ function* createPerson(signIn: SignIn): Operation<PersonRecord> {
   const row = { id, accountId, budgetId, issuer, subject, refreshToken, ...shownAs(signIn), ...times }
   yield insertInto('person', [row])
   const person = present(yield* readPerson(id, nowMs))
-  yield* recordPersonEvent('person.created', person, actorOf(person), nowMs)
+  yield* recordPersonEvent('person.created', person, personActor(person), nowMs)
   return person
 }
 
@@ -120,7 +120,7 @@ function shownAs({ email, name, role }: SignIn) {
   }
 }
 
-export function actorOf({ id, name, email }: Pick<PersonRecord, 'id' | 'name' | 'email'>): Actor {
+export function personActor({ id, name, email }: Pick<PersonRecord, 'id' | 'name' | 'email'>): Actor {
   return { kind: 'person', id, name: name === '' ? email : name }
 }
 
