@@ -39,7 +39,11 @@ test('errors use the terms of the command line', async () => {
   const unknown = 'per_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
   const table: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['update', unknown], 2, /There is nothing to change/],
-    [['set-defaults', '--key-days-max', '500'], 2, /--key-days-max: key_days_max must be a whole number from 1 to 400/],
+    [
+      ['set-defaults', '--key-days-max', '500'],
+      2,
+      /--key-days-max: key_days_max must be a whole number from 1 to 400/,
+    ],
     [['show', unknown], 1, /There is no person with this id/],
     [['move', unknown], 2, /--to <account>/],
   ]
