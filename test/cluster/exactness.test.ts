@@ -107,7 +107,7 @@ test('500 concurrent calls on three nodes exceed a cap by at most one call and e
   const { id, key } = await cluster.createKey({ monthly_budget_usd: 0.01 })
   // The first call of a month creates the row that the other calls share.
   assert.equal((await sendCall(cluster.node(0).url, { name: 'first', key, tokens: 0 })).status, 200)
-  const letGo = await holdKey(id)
+  const letGo = await holdBudget(id)
   const answered = Promise.all(
     Array.from({ length: 500 }, (_, i) =>
       sendPatiently(cluster.node(i).url, {
@@ -228,14 +228,15 @@ async function sendPatiently(url: string, call: ClientCall): Promise<ClientReply
   }
 }
 
-/** Locks a key until every node waits for it. Twice: only a second batch has all calls that arrived. */
-async function holdKey(id: string): Promise<() => Promise<void>> {
+/** Locks a key's budget until every node waits for it. Twice: only a second batch has all calls that arrived. */
+async function holdBudget(keyId: string): Promise<() => Promise<void>> {
+  const budgetId = keyId.replace('key_', 'bud_')
   const hold = async () => {
     const client = new pg.Client(cluster.database.url)
     client.on('error', () => {})
     await client.connect()
     await client.query('BEGIN')
-    return { client, held: client.query('SELECT 1 FROM api_key WHERE id = $1 FOR UPDATE', [id]) }
+    return { client, held: client.query('SELECT 1 FROM budget WHERE id = $1 FOR UPDATE', [budgetId]) }
   }
   const waiting = async () => {
     const who = "datname = current_database() AND wait_event_type = 'Lock'"
