@@ -28,8 +28,8 @@ export const listMissingPrices = defineRoute({
     const data = missingModels(asked, node, (model) => findModel(version, model) === null)
       .toSorted((a, b) => (b.lastAtMs ?? 0) - (a.lastAtMs ?? 0))
       .map(({ lastAtMs, ...row }) => {
-        const closest = row.model === OTHER ? null : suggestModel(version.names.keys(), row.model)
-        return { ...row, last_at: formatInstant(lastAtMs), closest }
+        const name = row.model === OTHER ? null : suggestModel(version.names.keys(), row.model)
+        return { ...row, last_at: formatInstant(lastAtMs), closest: findModel(version, name)?.id ?? null }
       })
     return listObject(data, null)
   },

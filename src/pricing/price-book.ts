@@ -90,7 +90,19 @@ export function suggestModel(names: Iterable<string>, name: string): string | nu
   // Compare a pattern with the beginning of each name, in the same length.
   const known = new Set(all.map((each) => (isPattern ? each.slice(0, text.length) : each)))
   const nearest = nearestName(text, [...known], Math.min(3, Math.floor(text.length / 3)))
-  return nearest === null || !isPattern ? nearest : `${nearest}*`
+  if (nearest !== null) return isPattern ? `${nearest}*` : nearest
+  return isPattern ? null : nearestRelative(all, name)
+}
+
+/** The name that shares the most leading parts, as `gpt-6.1` does with `gpt-6.1-terra`; the last one if several do. */
+function nearestRelative(names: readonly string[], name: string): string | null {
+  for (let end = name.lastIndexOf('-'); end > 0; end = name.lastIndexOf('-', end - 1)) {
+    const start = name.slice(0, end)
+    if (names.includes(start)) return start
+    const relatives = names.filter((each) => each.startsWith(`${start}-`))
+    if (relatives.length > 0) return relatives.sort().at(-1) ?? null
+  }
+  return null
 }
 
 export function tableFor(model: ModelPrice, endpoint: string): RateTable {
