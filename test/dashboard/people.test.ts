@@ -76,6 +76,7 @@ test('a person signs in at the provider, returns to the page, and makes a key wh
   await page.getByRole('button', { name: 'Create your first key' }).click()
   await page.getByLabel('Name').fill('laptop')
   await page.getByRole('button', { name: 'Create key' }).click()
+  await page.getByRole('dialog').locator('pre').nth(1).waitFor()
   const secrets = await page.getByRole('dialog').locator('pre').allTextContents()
   const key = /svc_live_\w+/.exec(secrets[0] ?? '')?.[0] ?? ''
   assert.ok(secrets[1]?.includes(key), 'the example contains the key')

@@ -63,8 +63,8 @@ test('a portion of removed calls is as large as the time of the last one allows'
   assert.deepEqual(
     [
       portionAfter(20, 80),
-      portionAfter(20, 5),
       portionAfter(20, 1),
+      portionAfter(20, 0.2),
       portionAfter(1, 900),
       portionAfter(500, 0),
     ],
