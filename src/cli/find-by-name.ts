@@ -37,6 +37,12 @@ export async function findAccount(client: Client, named: string): Promise<string
   return onlyAccount(named, await searchFor<Exact<Account>>('/gateway/v1/accounts', named, client))
 }
 
+/** Other accounts with the name of this one. */
+export async function namesakesOf({ id, name }: Pick<Account, 'id' | 'name'>, options: CommandOptions) {
+  const { data } = await searchFor<Exact<Account>>('/gateway/v1/accounts', name, openClient(options))
+  return data.filter((other) => other.name === name && other.id !== id)
+}
+
 /** A suspended account matches too, because it can be resumed. */
 export function onlyAccount(named: string, found: Found): string {
   const matching = found.data.filter(({ id, name }) => id === named || name === named)

@@ -6,7 +6,7 @@ import type { ApiAnswer, CommandOptions, Exact, ObjectOf } from './client.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText, type TerminalStyle } from './terminal.ts'
 
-const GROUPS_HELP = 'day (default), hour, model, key or account; several with commas; or none'
+const GROUPS_HELP = 'day (default), hour, model, key, person or account; several with commas; or none'
 
 const PARAMETERS: readonly FieldOption[] = [
   ['--start <date>', 'start', 'first day, such as 2026-11-01 (the first of this month)'],
@@ -46,6 +46,8 @@ const DIMENSIONS = {
   model: 'model',
   key: 'key',
   name: 'key_name',
+  person: 'person',
+  email: 'person_email',
   account: 'account',
   'account name': 'account_name',
 }
@@ -62,7 +64,7 @@ const FIGURES = {
   credited: 'credited_usd',
 } as const
 
-const DISPENSABLE = ['credited', 'list cost', 'cache write', 'cache read', 'key', 'account']
+const DISPENSABLE = ['credited', 'list cost', 'cache write', 'cache read', 'key', 'person', 'account']
 
 function renderUsage({ data, total, start, end }: Exact<Usage>, style: TerminalStyle): string {
   const title = style.paint(

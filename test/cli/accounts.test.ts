@@ -186,3 +186,12 @@ test('a long list of calls is credited in several requests, even if nobody reads
   assert.match(stderr, /^Not found:\n(?: {2}req_\d+\n){20} {2}and 980 more\n$/)
   assert.ok(Number(await balanceOf()) > before)
 })
+
+test('a second account of one name is created, with a warning', async () => {
+  const first = await commands.run('accounts', 'create', 'Twin')
+  assert.equal(first.stderr, '')
+  const second = await commands.run('accounts', 'create', 'Twin')
+  assert.equal(second.code, 0)
+  assert.match(second.stderr, /^tollgate: Account acct_\w{26} has the name "Twin" too\./)
+  assert.match(second.stdout, /\nname +Twin\n/)
+})

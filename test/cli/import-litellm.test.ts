@@ -26,8 +26,11 @@ after(async () => {
 })
 
 async function runImport(...args: readonly string[]) {
+  return await runImportFrom((proxy.address() as AddressInfo).port, ...args)
+}
+
+async function runImportFrom(port: number, ...args: readonly string[]) {
   const script = new URL('../../scripts/import-litellm.ts', import.meta.url).pathname
-  const { port } = proxy.address() as AddressInfo
   const env = {
     ...{ LITELLM_URL: `http://127.0.0.1:${port}`, LITELLM_MASTER_KEY: 'sk-master' },
     ...{ TOLLGATE_URL: gateway.url, TOLLGATE_ADMIN_KEY: gateway.adminKey },
@@ -48,6 +51,7 @@ test('a dry run of an import from LiteLLM changes nothing', async () => {
   const { stderr, created } = await runImport('--dry-run')
   assert.match(stderr, /^account \{"name":"Search".*"monthly_budget_usd":500\}$/m)
   assert.match(stderr, /^key \{"name":"ranking"/m)
+  assert.match(stderr, /^gemini: NOT CREATED: .* answers 400: .*unknown_model/m)
   assert.deepEqual(created, [])
   assert.deepEqual(await keysOf('ranking'), [])
 })
@@ -70,7 +74,8 @@ test('virtual keys of LiteLLM become keys with the same limits, and what has no 
     litellm_user: 'ada@example.com',
     stage: 'production',
   })
-  assert.deepEqual([ranking?.['monthly_budget_usd'], ranking?.['requests_per_minute']], [100, 60])
+  assert.deepEqual([ranking?.['monthly_budget_usd'], ranking?.['requests_per_minute']], [30, 60])
+  assert.match(stderr, /^ranking: its budget of 7 USD for 7d is 30 USD a month now$/m)
   assert.deepEqual(ranking?.['allowed_models'], ['claude-haiku-5-5', 'gpt-6-luna'])
   assert.deepEqual(
     (await gateway.manage('GET', `/gateway/v1/accounts/${account}`))['monthly_budget_usd'],
@@ -78,13 +83,22 @@ test('virtual keys of LiteLLM become keys with the same limits, and what has no 
   )
 
   const [nightly] = await keysOf('nightly')
-  assert.deepEqual([nightly?.['daily_budget_usd'], nightly?.['allowed_models']], [20, null])
+  assert.deepEqual([nightly?.['daily_budget_usd'], nightly?.['allowed_models']], [20, ['gpt-6-luna']])
   assert.match(stderr, /^nightly: tpm_limit has no counterpart$/m)
   const [trial] = await keysOf('trial')
   assert.deepEqual([trial?.['monthly_budget_usd'], trial?.['allowed_models']], [37.75, ['claude-*']])
   assert.match(stderr, /^trial: its budget never resets/m)
   assert.match(stderr, /^left: blocked or expired, left out$/m)
   assert.match(stderr, /^gemini: NOT CREATED: .* answers 400: .*unknown_model/m)
+  assert.equal(code, 1)
+})
+
+test('a LiteLLM that does not answer is one line', async () => {
+  const { code, stderr } = await runImportFrom(1)
+  assert.match(
+    stderr,
+    /^http:\/\/127\.0\.0\.1:1 does not answer \(.+\)\. Start it, or correct LITELLM_URL\.\n$/,
+  )
   assert.equal(code, 1)
 })
 

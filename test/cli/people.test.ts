@@ -53,3 +53,18 @@ test('errors use the terms of the command line', async () => {
     assert.match(run.stderr, message)
   }
 })
+
+test('usage by person has the email', async () => {
+  const { done, gateway, call } = commands
+  const { headers } = await signInPerson(gateway, 'eve')
+  const body = JSON.stringify({ name: 'own', person: 'me' })
+  const created = await fetch(`${gateway.url}/v1/keys`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body,
+  })
+  const { key } = (await created.json()) as { key: string }
+  await call(key, 1_000)
+  const table = await done('usage', '--group-by', 'person')
+  assert.match(table, /^person +email +calls .*\nper_\w{26} +eve@example\.com +1 .*\ntotal +- +1 /m)
+})

@@ -26,6 +26,7 @@ test('usage is a table by day, model or key, with total and savings', async () =
   assert.match(byModel, /\nSaved 0 USD \(0 %\) of the list cost of [\d.]+ USD\.\n/)
   assert.match(await done('usage'), /^day \(UTC\) +calls [\s\S]*\n20[\d-]{8} +2 /m)
   assert.match(await done('usage', '--group-by', 'key'), /^key_\w{26} {2}test +2 /m)
+  assert.match(await done('usage', '--help'), /key, person\s+or\s+account/)
   const sum = await done('usage', '--group-by', 'none')
   assert.match(sum, /\n\ncalls +input +cost +list cost\n +2 +2,001,000 /)
 })
