@@ -94,11 +94,11 @@ const optionsOf = (row: ApiCommand): readonly FieldOption[] => [
 ]
 
 /** Only lists accept `*` as the account, and not the list of one key's calls. */
-const acceptsAll = (row: ApiCommand) => rowNoun(row) !== undefined && !/<|\/accounts/.test(row[3])
+const acceptsAll = (row: ApiCommand) => rowNoun(row) !== undefined && !/<|\/accounts|\/prices/.test(row[3])
 
-/** Endpoints of accounts refuse the parameter `account`. */
+/** Endpoints of accounts, and those of all accounts' prices, refuse the parameter `account`. */
 function accountOption(row: ApiCommand): readonly (readonly [option: string, help: string])[] {
-  if (row[3].includes('/accounts')) return []
+  if (/\/accounts|\/prices\//.test(row[3])) return []
   return [
     [
       '--account <name>',

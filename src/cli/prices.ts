@@ -7,9 +7,10 @@ import { fileProblem } from '../kernel/errors.ts'
 import { loadPrices } from '../pricing/load-book.ts'
 import { versionAt } from '../pricing/price-book.ts'
 import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
+import { scaleRates } from '../pricing/scale-rates.ts'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
 import type { Client, CommandOptions, Exact } from './client.ts'
-import { examples, Failure } from './command.ts'
+import { examples, Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { overlayWarnings } from './overlay-warnings.ts'
 import { renderRecord, renderRecords } from './records.ts'
@@ -49,7 +50,11 @@ const RATES: readonly FieldOption[] = [
 ]
 
 const MORE: readonly FieldOption[] = [
-  ['--like <model>', 'like', 'start from the entry of this model: provider, limits, tiers and rates'],
+  [
+    '--like <model>',
+    'like',
+    'start from the entry of this model; rates change in proportion to --input and --output',
+  ],
   ['--provider <name>', 'provider', 'openai or anthropic, for a new model without --like'],
   ['--context-window <tokens>', 'context_window_tokens', 'the largest prompt with its answer'],
   ['--max-output <tokens>', 'max_output_tokens', 'the longest answer'],
@@ -115,9 +120,10 @@ async function setPrice(model: string, options: CommandOptions): Promise<void> {
   const limits = ['context_window_tokens', 'max_output_tokens'].flatMap((field) =>
     given[field] === undefined ? [] : [[field, amountField(given[field])]],
   )
-  const likeRates = like?.prices.rates as { readonly standard?: object } | undefined
+  const copied = like === null ? {} : likeBody(like, rates)
+  const likeRates = copied.rates
   const body = {
-    ...(like === null ? {} : likeBody(like)),
+    ...copied,
     ...(given['provider'] === undefined ? {} : { provider: given['provider'] }),
     ...Object.fromEntries(limits),
     ...(likeRates === undefined && Object.keys(rates).length === 0
@@ -125,9 +131,12 @@ async function setPrice(model: string, options: CommandOptions): Promise<void> {
       : { rates: { ...likeRates, standard: { ...likeRates?.standard, ...rates } } }),
     ...(given['effective_from'] === undefined ? {} : { effective_from: given['effective_from'] }),
   }
-  const { value, text } = await client.request('price', 'PUT', `${PATH}/${encodeURIComponent(model)}`, {
-    body,
-  })
+  const { value, text } = await client
+    .request('price', 'PUT', `${PATH}/${encodeURIComponent(model)}`, { body })
+    .catch((error: unknown): never => {
+      if (!(error instanceof UsageError) || error.param !== 'provider' || given['provider']) throw error
+      throw new UsageError(`${shownText(model)} has no provider yet: add --provider or --like.`)
+    })
   await print(options.json ? `${text}\n` : renderRecord(value, outputStyle(options)))
 }
 
@@ -140,15 +149,23 @@ async function entryOf(client: Client, name: string): Promise<PricedModel> {
   return found
 }
 
+interface CopiedEntry extends Readonly<Record<string, unknown>> {
+  readonly rates?: { readonly standard?: Readonly<Record<string, unknown>> }
+  readonly endpoints?: object
+}
+
 /** Names belong to one model, so they are not copied. */
-function likeBody({
-  provider,
-  mode,
-  prices,
-  context_window_tokens: window,
-  max_output_tokens: output,
-}: PricedModel): Readonly<Record<string, unknown>> {
-  return { ...prices, provider, mode, context_window_tokens: window, max_output_tokens: output }
+function likeBody(
+  { provider, mode, prices, context_window_tokens: window, max_output_tokens: output }: PricedModel,
+  given: Readonly<Record<string, string>>,
+): CopiedEntry {
+  const { rates = {}, endpoints } = prices as CopiedEntry
+  const scaled = <T extends object>(table: T) => scaleRates(table, rates.standard ?? {}, given)
+  const tables = {
+    rates: scaled(rates),
+    ...(endpoints === undefined ? {} : { endpoints: scaled(endpoints) }),
+  }
+  return { ...prices, ...tables, provider, mode, context_window_tokens: window, max_output_tokens: output }
 }
 
 async function unsetPrice(model: string, options: CommandOptions): Promise<void> {

@@ -65,6 +65,7 @@ export const limits = {
   webhookPendingMax: 10_000,
   webhookClaimMs: 30_000,
   unpricedModelsMax: 100,
+  missingPricesMax: 200,
   webhookFailingMs: 5 * 24 * 60 * 60 * 1000,
   deliveryRetentionMs: 30 * 24 * 60 * 60 * 1000,
   eventRetentionMs: 400 * 24 * 60 * 60 * 1000,

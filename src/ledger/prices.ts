@@ -16,6 +16,9 @@ export interface StoredSetPrice {
   readonly entry: string | null
 }
 
+/** Stands for names that are counted together, because clients can invent any number of them. */
+export const OTHER_MODELS = 'other'
+
 /** A model whose calls had no price of their own. A call is refused, or passes at no cost or under a fallback. */
 export interface UnpricedModel {
   readonly model: string

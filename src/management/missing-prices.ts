@@ -1,13 +1,10 @@
 import { missingPricesSchema } from '../api/prices.ts'
 import { SURFACE_NAMES } from '../kernel/vocabulary.ts'
-import type { UnpricedModel } from '../ledger/prices.ts'
+import { OTHER_MODELS, type UnpricedModel } from '../ledger/prices.ts'
 import { findModel, suggestModel, versionAt } from '../pricing/price-book.ts'
 import { defineRoute, formatInstant, listObject, type ServingNode } from './route.ts'
 
 const MISSING_MS = 30 * 24 * 60 * 60 * 1_000
-
-/** The row of names that no upstream offers. Clients can invent any number of them. */
-const OTHER = 'other'
 
 interface MissingModel extends Omit<UnpricedModel, 'lastAtMs'> {
   /** Null: it is offered, but nobody asked for it. */
@@ -19,7 +16,8 @@ export const listMissingPrices = defineRoute({
   summary: 'List models without a price',
   description:
     'Models that were asked for in the last 30 days, the latest first, then others that upstream offers. Models that have a price ' +
-    'by now are left out. Names that upstream does not offer are counted together as `other`.',
+    'by now are left out. Names that upstream does not offer are counted together as `other`, as are refused calls of all but the ' +
+    'latest 200 names, and the latest 100 of an account.',
   answer: missingPricesSchema,
   async handle({ atMs }, { store, node, refusedCalls }) {
     await refusedCalls.written()
@@ -28,7 +26,7 @@ export const listMissingPrices = defineRoute({
     const data = missingModels(asked, node, (model) => findModel(version, model) === null)
       .toSorted((a, b) => (b.lastAtMs ?? 0) - (a.lastAtMs ?? 0))
       .map(({ lastAtMs, ...row }) => {
-        const name = row.model === OTHER ? null : suggestModel(version.names.keys(), row.model)
+        const name = row.model === OTHER_MODELS ? null : suggestModel(version.names.keys(), row.model)
         return { ...row, last_at: formatInstant(lastAtMs), closest: findModel(version, name)?.id ?? null }
       })
     return listObject(data, null)
@@ -50,7 +48,7 @@ function missingModels(
   const rows = summed([...called, ...offers].filter(({ model }) => isMissing(model)))
   // A call that passed shows that the model exists.
   const isInvented = (row: MissingModel) => !row.offered && row.passed === 0 && offered(row.surface) !== null
-  return summed(rows.map((row) => (isInvented(row) ? { ...row, model: OTHER } : row)))
+  return summed(rows.map((row) => (isInvented(row) ? { ...row, model: OTHER_MODELS } : row)))
 }
 
 function summed(rows: readonly MissingModel[]): readonly MissingModel[] {

@@ -1,7 +1,8 @@
-import { formatUsd, parseUsd } from '../kernel/money.ts'
+import { parseUsd } from '../kernel/money.ts'
 import { TEXT_MODES } from '../kernel/usage.ts'
 import { suggestModel } from './price-book.ts'
 import type { ModelEntry } from './price-file.ts'
+import { scaleRate } from './scale-rates.ts'
 
 /**
  * What the price of a new model leaves out. Without limits, each call would reserve the whole budget; without cache rates,
@@ -61,6 +62,6 @@ function cacheRates(own: Tariff, theirs: Tariff): readonly Pick<Assumption, 'mem
   return Object.entries(theirs).flatMap(([member, rate]) => {
     const nanos = typeof rate === 'string' ? parseUsd(rate) : null
     if (nanos === null || !member.startsWith('cache_') || own[member as keyof Tariff] !== undefined) return []
-    return [{ member, value: formatUsd((nanos * input + theirInput - 1n) / theirInput) }]
+    return [{ member, value: scaleRate(nanos, theirInput, input) }]
   })
 }

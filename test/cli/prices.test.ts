@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { scaleRates } from '../../src/pricing/scale-rates.ts'
 import { runInThread } from '../support/command-thread.ts'
 import { after, test } from '../support/suite.ts'
 import { startCommandGateway } from './command-gateway.ts'
@@ -91,7 +92,9 @@ test('set starts from another model, push sends the list of the command, unset e
   assert.match(shown, /^id +brand-new\nprovider +openai\n/)
   assert.match(shown, /standard\.input +3\.5$/m)
   assert.match(shown, /standard\.output +20$/m)
-  assert.match(await done('prices', 'list'), /^brand-new +openai +3\.5 +0\.4 +20$/m)
+  assert.match(await done('prices', 'list'), /^brand-new +openai +3\.5 +0\.35 +20$/m)
+  const refused = await run('prices', 'set', 'unknown', '--input', '1', '--output', '2')
+  assert.match(refused.stderr, /unknown has no provider yet: add --provider or --like\./)
   const pushed = await done('prices', 'push', '--dry-run')
   assert.equal(pushed, 'Nothing changes. This was a dry run.\n')
   const list = file('list.json', {
@@ -112,4 +115,29 @@ test('set starts from another model, push sends the list of the command, unset e
   assert.match(again.stderr, /No price is set for brand-new/)
   const { models } = (await gateway.manage('GET', '/gateway/v1/prices')) as { models: { id: string }[] }
   assert.ok(models.some(({ id }) => id === 'pushed') && !models.some(({ id }) => id === 'brand-new'))
+})
+
+test('a rate of a side changes all copied rates of the side in proportion: tiers, caches, long prompts and endpoints', () => {
+  const standard = {
+    input: '3',
+    output: '10',
+    cache_read: '0.1',
+    long_context: { input: '6', cache_read: null },
+  }
+  const rates = { long_context_above: 9, standard, batch: { input: '1.5', output: '5' } }
+  assert.deepEqual(scaleRates(rates, standard, { input: '4', cache_read: '9' }), {
+    long_context_above: 9,
+    standard: {
+      ...{ input: '4', output: '10', cache_read: '0.133333334' },
+      long_context: { input: '8', cache_read: null },
+    },
+    batch: { input: '2', output: '5' },
+  })
+  assert.equal(scaleRates(rates, standard, { output: '2' }).batch.output, '1')
+})
+
+test('missing works with several accounts', async () => {
+  const { done, gateway } = commands
+  await gateway.manage('POST', '/gateway/v1/accounts', { name: 'Second' })
+  assert.deepEqual(JSON.parse(await done('prices', 'missing', '--json'))['data'], [])
 })

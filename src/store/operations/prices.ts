@@ -1,6 +1,13 @@
+import { limits } from '../../kernel/limits.ts'
 import type { Surface } from '../../kernel/vocabulary.ts'
 import { dayOf, startOfDayMs } from '../../ledger/calendar.ts'
-import type { PriceChange, StoredPrices, StoredSetPrice, UnpricedModel } from '../../ledger/prices.ts'
+import {
+  OTHER_MODELS,
+  type PriceChange,
+  type StoredPrices,
+  type StoredSetPrice,
+  type UnpricedModel,
+} from '../../ledger/prices.ts'
 import { number, text, textOrNull } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import { atomic, type Operation } from './operation.ts'
@@ -81,18 +88,32 @@ const unsetPrice = atomic(function* (model: string, change: PriceChange): Operat
   yield* recordChange(change)
 })
 
-/** Models whose calls were refused or passed without a price since a time. Refusals are kept for 30 days. */
+/**
+ * Models whose calls were refused or passed without a price since a time. Refusals are kept for 30 days. Clients invent names,
+ * so the refused ones are the latest of each account and of all; the calls of others are summed for each surface. Only
+ * the latest that passed are listed.
+ */
 function* listUnpricedModels(fromMs: number): Operation<readonly UnpricedModel[]> {
   const refused = yield sql`
-    SELECT surface, model_asked AS model, count(*) AS calls, max(started_at_ms) AS last_at_ms FROM refused_call
-    WHERE code = 'model_not_priced' AND started_at_ms >= ${fromMs} AND model_asked IS NOT NULL GROUP BY 1, 2`
+    WITH asked AS (
+      SELECT account_id, surface, model_asked AS model, count(*) AS calls, max(started_at_ms) AS last_at_ms,
+        row_number() OVER (PARTITION BY account_id ORDER BY max(started_at_ms) DESC) AS place FROM refused_call
+      WHERE code = 'model_not_priced' AND started_at_ms >= ${fromMs} AND model_asked IS NOT NULL GROUP BY 1, 2, 3
+    ), named AS (
+      SELECT surface, CASE WHEN place <= ${limits.unpricedModelsMax} THEN model ELSE ${OTHER_MODELS} END AS model,
+        sum(calls) AS calls, max(last_at_ms) AS last_at_ms,
+        row_number() OVER (ORDER BY max(last_at_ms) DESC) AS place FROM asked GROUP BY 1, 2
+    )
+    SELECT surface, CASE WHEN place <= ${limits.missingPricesMax} THEN model ELSE ${OTHER_MODELS} END AS model,
+      CAST(sum(calls) AS text) AS calls, max(last_at_ms) AS last_at_ms FROM named GROUP BY 1, 2`
   const passed = yield sql`
     SELECT model, CAST(sum(unpriced_requests) AS text) AS calls, max(day) AS day FROM rollup
-    WHERE day >= ${dayOf(fromMs)} AND unpriced_requests > 0 AND model <> '' GROUP BY 1`
+    WHERE day >= ${dayOf(fromMs)} AND unpriced_requests > 0 AND model <> '' GROUP BY 1
+    ORDER BY 3 DESC LIMIT ${limits.missingPricesMax}`
   const models: UnpricedModel[] = refused.map((row) => ({
     model: text(row, 'model'),
     surface: text(row, 'surface') as Surface,
-    refused: number(row, 'calls'),
+    refused: Number(text(row, 'calls')),
     passed: 0,
     lastAtMs: number(row, 'last_at_ms'),
   }))

@@ -45,6 +45,31 @@ const find = async (store: Store, filter: Partial<CallFilter> = {}): Promise<str
 export function refusedCallConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
+  test('of invented models, the latest 100 of an account and the latest 200 are named, and the others summed', async ({
+    store,
+  }) => {
+    await addKey(store, 'a')
+    for (const name of ['b', 'c']) {
+      await store.createAccount({ id: `acct_${name}`, name, createdAtMs: NOON }, SYSTEM, null)
+      await addKey(store, name, { accountId: `acct_${name}` })
+    }
+    const ask = (key: string, at: number) => {
+      const about = { code: 'model_not_priced', modelAsked: `${key}${at}`, startedAtMs: NOON + at } as const
+      return refused(`req_${key}${at}`, key, about)
+    }
+    const names = (key: string, from: number) => Array.from({ length: 101 }, (_, at) => ask(key, from + at))
+    await store.storeRefused([ask('c', 0), ...names('a', 1_000), ...names('b', 2_000)])
+    const rows = await store.listUnpricedModels(NOON)
+    const others = rows.filter(({ model }) => model === 'other')
+    const about = { model: 'other', surface: 'messages', passed: 0 }
+    assert.deepEqual(others, [{ ...about, refused: 4, lastAtMs: NOON + 2_000 }])
+    assert.equal(rows.length, 200)
+    const left = ['c0', 'a1000', 'a1001', 'b2000']
+    assert.ok(
+      rows.every(({ model, refused: calls }) => !left.includes(model) && (model === 'other' || calls === 1)),
+    )
+  })
+
   test('a refused call is stored with its reason, at no cost, whatever text it contains, except U+0000', async ({
     store,
   }) => {
