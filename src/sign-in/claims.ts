@@ -11,7 +11,7 @@ export interface Allowed {
 }
 
 /** Why somebody with a valid token does not get in. */
-export type NotAllowed = { readonly kind: 'no_rule' | 'no_groups' | 'wrong_domain' }
+export type NotAllowed = { readonly kind: 'no_rule' | 'no_groups' | 'no_email' | 'wrong_domain' }
 
 type ClaimRules = Pick<SignInConfig, 'rules' | 'groupsClaim' | 'emailClaim' | 'allowedDomains'>
 
@@ -19,7 +19,12 @@ type ClaimRules = Pick<SignInConfig, 'rules' | 'groupsClaim' | 'emailClaim' | 'a
 export function applyRules(claims: Claims, settings: ClaimRules): Allowed | NotAllowed {
   const { rules, groupsClaim, emailClaim } = settings
   const email = textOf(claimAt(claims, emailClaim))
-  if (!isInDomains(email, claims, settings)) return { kind: 'wrong_domain' }
+  if (settings.allowedDomains.length > 0) {
+    // Without these claims the provider says nothing of the address: nobody gets in, and nobody is blocked.
+    const said = [claimAt(claims, emailClaim), claims['email'], claims['email_verified']]
+    if (said.includes(undefined)) return { kind: 'no_email' }
+    if (!isInDomains(email, claims, settings)) return { kind: 'wrong_domain' }
+  }
   const groups = groupsOf(claimAt(claims, groupsClaim))
   if (groups === null && rules.some(({ group }) => group !== '*')) return { kind: 'no_groups' }
   const rule = rules.find(({ group }) => group === '*' || groups?.includes(group) === true)
@@ -35,10 +40,11 @@ export function hasNeededClaims(claims: Claims, { rules, groupsClaim, emailClaim
 }
 
 function isInDomains(email: string, claims: Claims, { allowedDomains }: ClaimRules): boolean {
-  if (allowedDomains.length === 0) return true
   const domain = email.slice(email.lastIndexOf('@') + 1).toLowerCase()
   const isAllowed = allowedDomains.some((allowed) => allowed.toLowerCase() === domain)
-  return email.includes('@') && isAllowed && claims['email_verified'] === true
+  // `email_verified` speaks of `email` only. People can choose other claims themselves.
+  const isVerified = claims['email_verified'] === true && claims['email'] === email
+  return email.includes('@') && isAllowed && isVerified
 }
 
 /** Null: the token does not say. One group may come as a text. */
@@ -48,7 +54,7 @@ function groupsOf(claim: unknown): readonly unknown[] | null {
 }
 
 /** `where`: the name of a claim, or a JSON pointer, which begins with a slash. */
-function claimAt(claims: Claims, where: string): unknown {
+export function claimAt(claims: Claims, where: string): unknown {
   if (!where.startsWith('/')) return memberOf(claims, where)
   const names = where.slice(1).split('/')
   return names

@@ -3,11 +3,13 @@ import type { Clock } from '../kernel/clock.ts'
 import { unlessLate } from '../kernel/deadlines.ts'
 import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
+import type { PersonRole } from '../kernel/vocabulary.ts'
 import { createWorkLoop } from '../kernel/work-loop.ts'
 import type { PersonToCheck } from '../keys/person-store.ts'
 import type { SecretSealer } from '../keys/secrets.ts'
+import { DEFAULT_ACCOUNT } from '../management/resolve-account.ts'
 import type { Store } from '../store/store.ts'
-import { applyRules } from './claims.ts'
+import { applyRules, type Claims } from './claims.ts'
 import { type IdentityProvider, reasonOf } from './identity-provider.ts'
 
 /** A device is refreshed without asking the provider again within this time. */
@@ -21,7 +23,10 @@ const STOP_MS = 1_000
 export interface CheckDoor {
   readonly settings: Pick<SignInConfig, 'rules' | 'groupsClaim' | 'emailClaim' | 'allowedDomains'>
   readonly provider: Pick<IdentityProvider, 'refresh'>
-  readonly store: Pick<Store, 'claimCheck' | 'claimDueCheck' | 'blockLeaver' | 'replaceRefreshToken'>
+  readonly store: Pick<
+    Store,
+    'claimCheck' | 'claimDueCheck' | 'blockLeaver' | 'updateCheckedRole' | 'replaceRefreshToken'
+  >
   readonly clock: Clock
   readonly log: Log
   readonly node: string
@@ -31,8 +36,8 @@ export interface CheckDoor {
 }
 
 /**
- * Asks the provider whether people still belong to the company, with the refresh token of their last sign-in. Only two
- * answers block: the token is no longer valid, or none of the groups has a rule. Any other answer changes nothing.
+ * Asks the provider whether people still belong to the company, with the refresh token of their last sign-in. A person
+ * whose token is no longer valid, or whom the rules no longer let into the account, is blocked; a new role is stored.
  */
 export class PersonChecks {
   readonly #door: CheckDoor
@@ -86,13 +91,25 @@ export class PersonChecks {
       log.warn({ person: person.id, reason: answer.reason }, 'the identity provider did not confirm a person')
       return
     }
-    const isKnown = answer.kind === 'confirmed' && applyRules(answer.claims, settings).kind !== 'no_rule'
-    if (!isKnown) {
+    const role = answer.kind === 'confirmed' ? roleOf(person, answer.claims, settings) : 'left'
+    if (role === 'left') {
       const isBlocked = await store.blockLeaver(person, clock.nowMs())
       if (isBlocked)
         log.info({ person: person.id }, 'blocked a person whom the identity provider no longer lets in')
       recheckWaitingCalls()
-    } else if (answer.kind === 'confirmed' && answer.refreshToken !== null)
+      return
+    }
+    if (role !== person.role) await store.updateCheckedRole(person, role, clock.nowMs())
+    if (answer.kind === 'confirmed' && answer.refreshToken !== null)
       await store.replaceRefreshToken(person, tokenSealer.seal(new Secret(answer.refreshToken), record))
   }
+}
+
+/** A rule for another account is none for this person. Claims that are missing change nothing. */
+function roleOf(person: PersonToCheck, claims: Claims, settings: CheckDoor['settings']): PersonRole | 'left' {
+  const applied = applyRules(claims, settings)
+  if (applied.kind === 'no_groups' || applied.kind === 'no_email') return person.role
+  if (applied.kind !== 'allowed') return 'left'
+  const { role, account = DEFAULT_ACCOUNT } = applied.rule
+  return account === person.accountId ? role : 'left'
 }

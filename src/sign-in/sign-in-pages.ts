@@ -11,7 +11,7 @@ import { DEFAULT_ACCOUNT } from '../management/resolve-account.ts'
 import { newToken, SESSIONS_MAX, setCookie } from '../management/session.ts'
 import type { Store } from '../store/store.ts'
 import { attemptCookie, openAttempt, returnPath, sealAttempt } from './attempt-cookie.ts'
-import { type Allowed, applyRules, type NotAllowed } from './claims.ts'
+import { type Allowed, applyRules, claimAt, type NotAllowed } from './claims.ts'
 import { type SignInFailure, sendFailure } from './failure-page.ts'
 import { type Identity, type IdentityProvider, type NotIdentified, reasonOf } from './identity-provider.ts'
 
@@ -67,16 +67,19 @@ export class SignInPages {
     const { cookieSealer, clock, provider } = this.#door
     const isSecure = this.#door.isSecure(exchange)
     const cleared = attemptCookie('', isSecure)
-    const fail = (why: keyof typeof FAILURES) => sendFailure(exchange, FAILURES[why], cleared)
+    const fail = (why: Why, identity?: Identity) => {
+      if (FAILURES[why].status === 403) this.#logRefusal(why, identity)
+      return sendFailure(exchange, FAILURES[why], cleared)
+    }
     const attempt = openAttempt(exchange.headers, cookieSealer, clock.nowMs())
     const states = new URLSearchParams(query).getAll('state')
     if (attempt === null || states.length !== 1 || states[0] !== attempt.state) return fail('expired')
     const identity = await provider.finish(query, attempt)
     if (identity.kind !== 'identified') return fail(this.#explain(identity))
     const allowed = applyRules(identity.claims, this.#door.settings)
-    if (allowed.kind !== 'allowed') return fail(allowed.kind)
+    if (allowed.kind !== 'allowed') return fail(allowed.kind, identity)
     const opened = await this.#openSession(identity, allowed)
-    if (opened.kind !== 'opened') return fail(opened.kind)
+    if (opened.kind !== 'opened') return fail(opened.kind, identity)
     const session = setCookie({ isSecure }, opened.token, this.#door.settings.sessionMs / 1_000)
     redirect(exchange, attempt.returnTo, [...cleared, ...session])
   }
@@ -114,6 +117,13 @@ export class SignInPages {
     return failure.kind
   }
 
+  /** An operator sees here which groups the provider sent. */
+  #logRefusal(reason: Why, identity?: Identity): void {
+    const { log, settings } = this.#door
+    const groups = identity && claimAt(identity.claims, settings.groupsClaim)
+    log.info({ subject: identity?.subject, reason, groups }, 'a sign-in was refused')
+  }
+
   #report(reason: string): null {
     const { log, settings } = this.#door
     log.warn({ issuer: settings.issuer, reason }, 'the identity provider did not sign a person in')
@@ -149,6 +159,11 @@ const FAILURES: Readonly<Record<Why, SignInFailure>> = {
     status: 403,
     happened: 'Your identity provider did not say which groups you are in.',
     remedy: 'Ask the operator of the gateway to check sign_in.groups_claim and the claims of the provider.',
+  },
+  no_email: {
+    status: 403,
+    happened: 'Your identity provider did not say whether you have a verified email address.',
+    remedy: 'Ask the operator of the gateway to check sign_in.email_claim and the claims of the provider.',
   },
   wrong_domain: {
     status: 403,

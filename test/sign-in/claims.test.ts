@@ -7,7 +7,8 @@ const rules: readonly SignInRule[] = [
   { group: 'platform', role: 'operator' },
   { group: '*', role: 'member', account: 'default' },
 ]
-const settings = { rules, groupsClaim: 'groups', emailClaim: 'email', allowedDomains: [] }
+const allowedDomains: readonly string[] = []
+const settings = { rules, groupsClaim: 'groups', emailClaim: 'email', allowedDomains }
 const outcome = (claims: Readonly<Record<string, unknown>>, over: Partial<typeof settings> = {}) => {
   const applied = applyRules(claims, { ...settings, ...over })
   return applied.kind === 'allowed' ? applied.rule.role : applied.kind
@@ -24,6 +25,21 @@ test('without groups in the token, only rules that are all for everyone let some
   assert.equal(outcome({}), 'no_groups')
   assert.equal(outcome({ groups: { platform: true } }), 'no_groups')
   assert.equal(outcome({}, { rules: rules.slice(1) }), 'member')
+})
+
+test('a domain counts only for the address that the provider has verified', () => {
+  const said = {
+    groups: [],
+    email: 'a@example.com',
+    email_verified: true,
+    preferred_username: 'b@example.com',
+  }
+  const within = { allowedDomains: ['example.com'] }
+  assert.equal(outcome(said, within), 'member')
+  assert.equal(outcome(said, { ...within, emailClaim: 'preferred_username' }), 'wrong_domain')
+  assert.equal(outcome({ ...said, email_verified: false }, within), 'wrong_domain')
+  assert.equal(outcome({ ...said, email_verified: undefined }, within), 'no_email')
+  assert.equal(outcome({ ...said, email: undefined }, within), 'no_email')
 })
 
 test('a claim is found by its name, or by a JSON pointer', () => {

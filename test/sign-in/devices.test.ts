@@ -197,6 +197,8 @@ const leavers: readonly [what: string, part: Part, refreshes: boolean][] = [
   ['confirms the person', { refreshToken: 'next' }, true],
   ['does not know the person any more', { refreshError: 'invalid_grant' }, false],
   ['gives no group of a rule', { claims: { groups: ['others'] } }, false],
+  ['gives another domain', { claims: { email: 'ada@example.org' } }, false],
+  ['does not say the address', { claims: { email_verified: undefined } }, true],
   ['does not say which groups', { claims: { groups: undefined } }, true],
   ['fails', { broken: '/token' }, true],
   ['refuses the client', { refreshError: 'invalid_client' }, true],
@@ -219,6 +221,16 @@ for (const [n, [what, part, refreshes]] of leavers.entries())
     if (refreshes) assert.deepEqual([status, shown['status'], works], [200, 'active', 200])
     else assert.deepEqual([status, error, shown['status'], works], [400, 'invalid_grant', 'blocked', 401])
   })
+
+test('a refresh stores the role of the rule that fits now', async () => {
+  const browser = await person('boss', { refreshToken: 'of boss', claims: { groups: ['platform'] } })
+  const [id, device] = [await personId(browser), await signInDevice(gateway, browser)]
+  clock.advance(HOUR_MS)
+  provider.part = { claims: { sub: 'boss' } }
+  assert.equal((await device.refresh(gateway)).status, 200)
+  provider.part = {}
+  assert.equal((await gateway.manage('GET', `/gateway/v1/people/${id}`))['role'], 'member')
+})
 
 test('a provider that hangs keeps no device waiting for long, and blocks nobody', async () => {
   const browser = await person('patient', { refreshToken: 'of patient' })

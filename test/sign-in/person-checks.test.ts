@@ -20,9 +20,13 @@ test('whoever is due is asked about, one after the other, and only leavers are b
   const due: ClaimedCheck[] = [
     { kind: 'person', person: personToCheck('stays') },
     { kind: 'keyless' },
+    { kind: 'person', person: { ...personToCheck('promoted'), role: 'viewer' } },
+    { kind: 'person', person: { ...personToCheck('moved'), accountId: 'search' } },
     { kind: 'person', person: personToCheck('left') },
   ]
-  const blocked = Promise.withResolvers<string>()
+  const blocked: string[] = []
+  const roles: string[] = []
+  const isDone = Promise.withResolvers<void>()
   const asked: string[] = []
   const replaced: string[] = []
   let asking = 0
@@ -43,8 +47,12 @@ test('whoever is due is asked about, one after the other, and only leavers are b
       claimDueCheck: async () => due.shift() ?? { kind: 'nobody' },
       claimCheck: async () => null,
       async blockLeaver({ id }) {
-        blocked.resolve(id)
+        blocked.push(id)
+        if (due.length === 0) isDone.resolve()
         return true
+      },
+      async updateCheckedRole({ id }, role) {
+        roles.push(`${id}: ${role}`)
       },
       async replaceRefreshToken(person, next) {
         replaced.push(sealer.open(next, `${issuer} ${person.subject}`).reveal())
@@ -59,9 +67,15 @@ test('whoever is due is asked about, one after the other, and only leavers are b
   checks.start()
   // The timers of the checks do not keep the process alive.
   const alive = setInterval(() => {}, 1_000)
-  assert.equal(await blocked.promise, 'per_left')
+  await isDone.promise
   clearInterval(alive)
   await checks.stop()
-  assert.deepEqual(asked, ['stays: token of stays', 'left: token of left'])
-  assert.deepEqual(replaced, ['next'])
+  assert.deepEqual(blocked, ['per_moved', 'per_left'], 'a rule for another account is none')
+  assert.deepEqual(roles, ['per_promoted: member'])
+  const names = ['stays', 'promoted', 'moved', 'left']
+  assert.deepEqual(
+    asked,
+    names.map((name) => `${name}: token of ${name}`),
+  )
+  assert.deepEqual(replaced, ['next', 'next'])
 })

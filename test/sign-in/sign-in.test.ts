@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createLog, type Log } from '../../src/kernel/log.ts'
 import { movableClock } from '../management/movable-clock.ts'
 import { startGateway } from '../support/gateway.ts'
 import { closeAfter, test } from '../support/suite.ts'
@@ -9,7 +10,14 @@ import { type Part, PlayedProvider } from './played-provider.ts'
 const provider = await PlayedProvider.start()
 const settings = settingsOf(provider)
 const clock = movableClock()
-const gateway = await startGateway({ clock, settings: { signIn: settings } })
+const refusedSignIns: unknown[] = []
+const log: Log = {
+  ...createLog('silent'),
+  info: (fields: unknown, message?: string) => {
+    if (message === 'a sign-in was refused') refusedSignIns.push(fields)
+  },
+}
+const gateway = await startGateway({ clock, log, settings: { signIn: settings } })
 closeAfter(gateway, provider)
 
 const signIn = (part: Part = {}, browser = new PersonBrowser(gateway), returnTo?: string) =>
@@ -146,6 +154,17 @@ for (const [what, part, status, says] of refusals)
     assert.match(answer.text, says)
     assert.equal(answer.browser.cookies.size, 0)
   })
+
+test('the log has the reason of each refusal with status 403, and the groups that the provider sent', async () => {
+  refusedSignIns.length = 0
+  await signIn({ claims: { groups: ['Developers', 'others'] } })
+  await signIn({ claims: { email_verified: false } })
+  await signIn({ broken: '/token' })
+  assert.deepEqual(refusedSignIns, [
+    { subject: 'ada', reason: 'no_rule', groups: ['Developers', 'others'] },
+    { subject: 'ada', reason: 'wrong_domain', groups: ['developers'] },
+  ])
+})
 
 test('a callback counts once, and only in the browser that began', async () => {
   const browser = new PersonBrowser(gateway)

@@ -1,12 +1,14 @@
 import { SYSTEM } from '../../kernel/actor.ts'
+import type { PersonRole } from '../../kernel/vocabulary.ts'
 import type { ClaimedCheck, PersonToCheck } from '../../keys/person-store.ts'
-import { recordOf, text } from '../rows.ts'
+import { present, recordOf, text } from '../rows.ts'
 import { nextCheckMs } from './check-time.ts'
 import { takeLease } from './lease.ts'
 import { isUsable } from './member-limits.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { endAccess, lockPerson, setStatus } from './people.ts'
+import { endAccess, lockPerson, readPerson, recordUpdate, setStatus } from './people.ts'
 import { FOR_DELETE, FOR_UPDATE, sql } from './sql.ts'
+import { updateRow } from './write-rows.ts'
 
 /** Asking the identity provider about people again. Whoever claims a person asks, so that no other node does. */
 
@@ -49,14 +51,30 @@ function* markChecked(id: string, nowMs: number): Operation<void> {
     UPDATE person SET checked_at_ms = ${nowMs}, check_due_ms = ${nextCheckMs(id, nowMs)} WHERE id = ${id}`
 }
 
-/** The provider no longer knows the person, or gives no group of a rule. Not if the person has signed in since. */
-const blockLeaver = atomic(function* ({ id, refreshToken }: PersonToCheck, atMs: number): Operation<boolean> {
+/** Null: the person was blocked or moved, or has signed in, since the provider was asked. */
+function* lockAsked({ id, refreshToken }: PersonToCheck, atMs: number) {
   const locked = yield* lockPerson(id, atMs)
-  const asked = yield sql`SELECT id FROM person WHERE id = ${id} AND refresh_token = ${refreshToken}`
-  if (locked?.person.status !== 'active' || asked.length === 0) return false
+  const asked: readonly unknown[] =
+    yield sql`SELECT id FROM person WHERE id = ${id} AND refresh_token = ${refreshToken}`
+  return locked?.person.status === 'active' && asked.length > 0 ? locked : null
+}
+
+/** The provider no longer knows the person, or the rules no longer let the person in. */
+const blockLeaver = atomic(function* (asked: PersonToCheck, atMs: number): Operation<boolean> {
+  const locked = yield* lockAsked(asked, atMs)
+  if (locked === null) return false
   yield* endAccess(locked.person, SYSTEM, locked.nowMs)
   yield* setStatus(locked.person, 'blocked', SYSTEM, locked.nowMs)
   return true
+})
+
+/** The rules now give another role, which all sessions of the person have at once. */
+const updateCheckedRole = atomic(function* (asked: PersonToCheck, role: PersonRole, atMs: number) {
+  const locked = yield* lockAsked(asked, atMs)
+  if (locked === null) return
+  yield updateRow('person', asked.id, { role })
+  const after = present(yield* readPerson(asked.id, locked.nowMs))
+  yield* recordUpdate(locked.person, after, SYSTEM, locked.nowMs)
 })
 
 /** The provider may give a new refresh token for the old one. A block, or a sign-in since, wins. */
@@ -65,6 +83,6 @@ function* replaceRefreshToken({ id, refreshToken }: PersonToCheck, next: Uint8Ar
 }
 
 export const PERSON_CHECKS = {
-  brief: { claimCheck, claimDueCheck, blockLeaver, replaceRefreshToken },
+  brief: { claimCheck, claimDueCheck, blockLeaver, updateCheckedRole, replaceRefreshToken },
   reads: {},
 }

@@ -56,6 +56,16 @@ export function personCheckConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(String(again && Buffer.from(again.refreshToken)), 'next')
   })
 
+  test('a checked role is stored by the system, but not over a sign-in since', async ({ store }) => {
+    await addPerson(store, 'ada', { refreshToken: TOKEN })
+    const asked = (await claim(store, NOON)) ?? assert.fail()
+    await store.updateCheckedRole(asked, 'viewer', NOON)
+    assert.equal((await personOf(store, 'ada')).role, 'viewer')
+    await addPerson(store, 'ada', { refreshToken: Buffer.from('of a new sign-in') })
+    await store.updateCheckedRole(asked, 'viewer', NOON)
+    assert.equal((await personOf(store, 'ada')).role, 'member')
+  })
+
   test('who left is blocked, but not whoever has signed in since the provider was asked', async ({
     store,
   }) => {
