@@ -1,8 +1,8 @@
 import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
 import type { Redact } from '../kernel/secret.ts'
 import { NO_USAGE, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import type { AccountTerms } from '../ledger/account.ts'
-import type { CallClosing } from '../ledger/call.ts'
+import { type AccountTerms, credentialScope } from '../ledger/account.ts'
+import type { CallClosing, UsedContainers } from '../ledger/call.ts'
 import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
@@ -25,7 +25,11 @@ export function billHold({ holdNanos, holdListNanos }: HoldFigures, answer: Answ
 /** What a bill depends on, apart from the evidence: a hold, or its parts. */
 export interface BilledCall {
   readonly ask: Pick<Ask, 'requestId' | 'surface' | 'profile' | 'bytes'>
-  readonly terms: AccountTerms & { readonly keyId: string; readonly balanceNanos: Nanos }
+  readonly terms: AccountTerms & {
+    readonly accountId: string
+    readonly keyId: string
+    readonly balanceNanos: Nanos
+  }
 }
 
 export interface Billing {
@@ -80,7 +84,11 @@ export async function billCall(call: BilledCall, observed: Evidence, billing: Bi
           ...metered,
           usage: await withNewContainers(
             withCallFees(metered.usage, profile, profile.context, profile.version),
-            { requestId: call.ask.requestId, ids: metered.containerIds },
+            {
+              callId: call.ask.requestId,
+              scope: credentialScope(call.terms),
+              ids: metered.containerIds,
+            },
             billing,
           ),
         }
@@ -98,11 +106,12 @@ export async function billCall(call: BilledCall, observed: Evidence, billing: Bi
 /** Counts only the containers that no other call pays for. If the database does not answer, the call pays for all. */
 export async function withNewContainers(
   usage: Usage,
-  { requestId, ids }: { readonly requestId: string; readonly ids: readonly string[] },
+  used: UsedContainers,
   { store, clock }: Billing,
 ): Promise<Usage> {
-  if (ids.length === 0) return usage
-  const containers = await store.chargeContainers(requestId, ids, clock.nowMs()).catch(() => ids.length)
+  const { length } = used.ids
+  if (length === 0) return usage
+  const containers = await store.chargeContainers(used, clock.nowMs()).catch(() => length)
   const parts = usage.parts.map((part) => {
     const { containers: stated, ...quantities } = part.quantities
     if (stated === undefined) return part

@@ -1,5 +1,6 @@
 import { alsoRedacting, type Redact, type Secret } from '../kernel/secret.ts'
 import type { OwnUpstream } from '../kernel/vocabulary.ts'
+import { credentialScope } from '../ledger/account.ts'
 import { type Admission, requestsOf, type Settled } from '../ledger/call.ts'
 import type { Deferral } from '../ledger/deferred.ts'
 import type { Ask } from './ask.ts'
@@ -62,9 +63,8 @@ export class Hold implements AsyncDisposable {
     return this.#redact
   }
 
-  /** Whose credential serves the call: the account's id, or empty for the installation's. */
   get scope(): string {
-    return this.terms.upstream === null ? '' : this.terms.accountId
+    return credentialScope(this.terms)
   }
 
   get isDeferred(): boolean {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
+import { type FieldOption, type Listing, registerAll } from './api-command.ts'
+import { CEILINGS } from './ceilings.ts'
 import type { ApiAnswer, CommandOptions, ObjectOf } from './client.ts'
 import { Failure, UsageError } from './command.ts'
 import { KEY_REQUESTS } from './requests.ts'
@@ -32,19 +33,7 @@ const FILTERS: readonly FieldOption[] = [
 
 const FIELDS: readonly FieldOption[] = [
   ['--name <name>', 'name', 'name of the key'],
-  [
-    '--monthly-budget <usd>',
-    'monthly_budget_usd',
-    'maximum spend per month (UTC), or `none`',
-    { read: amountField },
-  ],
-  [
-    '--daily-budget <usd>',
-    'daily_budget_usd',
-    'maximum spend per day (UTC), or `none`',
-    { read: amountField },
-  ],
-  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute, or `none`', { read: amountField }],
+  ...CEILINGS,
   ['--budget-mode <mode>', 'budget_mode', 'exact or settled, overrides budgets.mode, or `none`'],
   ['--expires-at <instant>', 'expires_at', 'expiry, such as 2030-01-31T00:00:00Z, or `never`'],
   ['--log-requests', 'log_requests', 'log the bodies of calls'],

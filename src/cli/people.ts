@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
+import { CEILINGS } from './ceilings.ts'
 
 const PATH = '/gateway/v1/people'
 const PEOPLE: Listing = {
@@ -22,31 +23,15 @@ const FILTERS: readonly FieldOption[] = [
   ['--search <text>', 'search', 'part of a name, email or id'],
 ]
 
-const BUDGETS: readonly FieldOption[] = [
-  [
-    '--monthly-budget <usd>',
-    'monthly_budget_usd',
-    'maximum spend per month (UTC), or `none`',
-    { read: amountField },
-  ],
-  [
-    '--daily-budget <usd>',
-    'daily_budget_usd',
-    'maximum spend per day (UTC), or `none`',
-    { read: amountField },
-  ],
-  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute, or `none`', { read: amountField }],
-]
-
 const LIMITS: readonly FieldOption[] = [
-  ...BUDGETS,
+  ...CEILINGS,
   ['--budget-mode <mode>', 'budget_mode', 'exact or settled, or `none`'],
 ]
 
 const MEMBERS: readonly FieldOption[] = [
   ['--keys-max <n>', 'keys_max', 'maximum usable keys of a person', { read: amountField }],
   ['--key-days-max <n>', 'key_days_max', 'days after which a key expires', { read: amountField }],
-  ...BUDGETS,
+  ...CEILINGS,
   ['--allow-model <model>', 'allowed_models', 'allowed model or pattern; repeat for more', { isList: true }],
   ['--all-models', 'allowed_models', 'allow every model', { read: () => null }],
   ['--log-requests', 'log_requests', 'log the bodies of calls'],

@@ -10,6 +10,14 @@ export interface AccountTerms {
   readonly upstream: OwnUpstream | null
 }
 
+/** Whose credential serves a call: the account's id, or empty for the installation's. Ids of upstream's objects are its own. */
+export function credentialScope({
+  upstream,
+  accountId,
+}: Pick<AccountTerms, 'upstream'> & { readonly accountId: string }): string {
+  return upstream === null ? '' : accountId
+}
+
 export interface AccountRecord {
   readonly id: string
   readonly name: string

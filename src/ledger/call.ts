@@ -120,6 +120,14 @@ export interface CallOwner {
   readonly budgetId: string
 }
 
+/** Containers of code execution that a call used. */
+export interface UsedContainers {
+  readonly callId: string
+  /** Whose credential ran them: another credential's container may have the same id. */
+  readonly scope: string
+  readonly ids: readonly string[]
+}
+
 export interface CallClosing extends ClosingColumns {
   readonly requestId: string
   /** As in the answer of the admission. Absent: the store looks it up, which is another statement. */

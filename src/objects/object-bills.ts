@@ -69,8 +69,8 @@ export class ObjectBills {
     const { call } = object
     const version = await this.#versionOf(call)
     const stated = statesUsage(metered) ? metered.usage : await this.#estimate(metered, call)
-    const { requestId } = call
-    const usage = await withNewContainers(stated, { requestId, ids: metered.containerIds }, this.#from)
+    const used = { callId: call.requestId, scope: object.scope, ids: metered.containerIds }
+    const usage = await withNewContainers(stated, used, this.#from)
     return await this.#closeAll(object, billUsed(call, usage, ratingOf(call), version), key)
   }
 

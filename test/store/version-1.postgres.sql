@@ -369,10 +369,11 @@ CREATE TABLE batch_file (
 CREATE INDEX batch_file_by_file ON batch_file (file_id);
 CREATE INDEX batch_file_by_age ON batch_file (at_ms);
 CREATE TABLE container_fee (
+  scope text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
   call_id text COLLATE "C" NOT NULL,
   paid_at_ms bigint NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (scope, id)
 ) WITH (fillfactor = 50);
 CREATE TABLE refused_call (
   id text COLLATE "C" NOT NULL,
@@ -488,11 +489,11 @@ CREATE TABLE set_price (
 );
 DELETE FROM account;
 DELETE FROM body_total;
-INSERT INTO account (id, name, name_upper, created_at_ms, status, has_others, discount_billionths, metadata, messages_url, messages_key, chat_url, chat_key, credited_nanos, charged_nanos, held_nanos, short_nanos, terms_version, credit_enforced, monthly_budget_nanos, month, spent_nanos) VALUES ('default', 'default', 'DEFAULT', 1795122425512, 'active', false, NULL, NULL, NULL, NULL, NULL, NULL, 0, 800, 0, 0, 0, false, NULL, '2026-11', 800);
+INSERT INTO account (id, name, name_upper, created_at_ms, status, has_others, discount_billionths, metadata, messages_url, messages_key, chat_url, chat_key, credited_nanos, charged_nanos, held_nanos, short_nanos, terms_version, credit_enforced, monthly_budget_nanos, month, spent_nanos) VALUES ('default', 'default', 'DEFAULT', 1795125479525, 'active', false, NULL, NULL, NULL, NULL, NULL, NULL, 0, 800, 0, 0, 0, false, NULL, '2026-11', 800);
 INSERT INTO budget (id, account_id, monthly_budget_nanos, daily_budget_nanos, requests_per_minute, budget_mode, month, spent_nanos, held_nanos, lost_nanos, overrun_nanos, day, day_spent_nanos, minute, minute_requests) VALUES ('bud_a', 'default', NULL, NULL, NULL, NULL, '2026-11', 800, 0, 0, 0, '2026-11-15', 800, 29912400, 1);
 INSERT INTO api_key (id, account_id, budget_id, person_id, device_until_ms, name, name_upper, digest, prefix, last4, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, allowed_models, log_requests, metadata, rotated_from) VALUES ('key_a', 'default', 'bud_a', NULL, NULL, 'a', 'A', '\xca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb', 'svc_live_xxxxxxx', 'xxxx', 1794743999000, NULL, NULL, NULL, NULL, false, '{}', NULL);
 INSERT INTO call (id, account_id, key_id, person_id, state, started_at_ms, ended_at_ms, month, day, method, path, surface, model_asked, model_served, status, stop_reason, streamed, estimated, unpriced, overrun, priced_as_requested, usage, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, hold_nanos, hold_list_nanos, cost_nanos, list_nanos, lost_list_nanos, balance_nanos, upstream_ms, overhead_ms, price_version, rating, upstream_request_id, client_ip, user_agent, bytes_in, bytes_out, credited, object_id, parent_id, children, children_nanos, socket_id, session_id, requests) VALUES ('req_0', 'default', 'key_a', NULL, 'settled', 1794744000000, 1794744000500, '2026-11', '2026-11-15', 'POST', '/v1/messages', 'messages', 'claude-haiku-5-5', 'claude-haiku-5-5', 200, 'end_turn', false, false, false, false, false, '{"parts":[]}', 10, 5, 3, 2, 1000, 1250, 800, 1000, 0, -800, 450, 3, 'test', '{}', 'req_up', '127.0.0.1', NULL, 100, 200, false, NULL, NULL, NULL, NULL, NULL, NULL, 1);
 INSERT INTO rollup (account_id, day, model, key_id, requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_nanos, list_nanos, credited_nanos, unpriced_requests, estimated_requests) VALUES ('default', '2026-11-15', 'claude-haiku-5-5', 'key_a', 1, 10, 5, 3, 2, 800, 1000, 0, 0, 0);
 INSERT INTO call_body (call_id, at_ms, request, request_type, request_bytes, request_truncated, response, response_type, response_bytes, response_truncated) VALUES ('req_0', 1794744000000, '\x01', NULL, 1, false, NULL, NULL, NULL, NULL);
 INSERT INTO body_total (id, bytes) VALUES (1, 257);
-INSERT INTO event (id, account_id, type, created_at_ms, actor_kind, actor_id, actor_name, data, once) VALUES ('evt_01M7FH86GR8QRWRXEPF4Y822DD', 'default', 'key.created', 1794743999000, 'system', NULL, NULL, '{"key":{"id":"key_a","object":"key","account_id":"default","budget_id":"bud_a","person_id":null,"name":"a","prefix":"svc_live_xxxxxxx","last4":"xxxx","status":"usable","monthly_budget_usd":null,"daily_budget_usd":null,"requests_per_minute":null,"budget_mode":null,"allowed_models":null,"log_requests":false,"expires_at":null,"metadata":{},"month_spend_usd":0,"month_held_usd":0,"month_lost_usd":0,"day_spend_usd":0,"budget_resets_at":"2026-12-01T00:00:00.000Z","created_at":"2026-11-15T11:59:59.000Z","revoked_at":null,"last_used_at":null,"rotated_from":null}}', NULL);
+INSERT INTO event (id, account_id, type, created_at_ms, actor_kind, actor_id, actor_name, data, once) VALUES ('evt_01M7FH86GRAM6N8GMBY65G0WW8', 'default', 'key.created', 1794743999000, 'system', NULL, NULL, '{"key":{"id":"key_a","object":"key","account_id":"default","budget_id":"bud_a","person_id":null,"name":"a","prefix":"svc_live_xxxxxxx","last4":"xxxx","status":"usable","monthly_budget_usd":null,"daily_budget_usd":null,"requests_per_minute":null,"budget_mode":null,"allowed_models":null,"log_requests":false,"expires_at":null,"metadata":{},"month_spend_usd":0,"month_held_usd":0,"month_lost_usd":0,"day_spend_usd":0,"budget_resets_at":"2026-12-01T00:00:00.000Z","created_at":"2026-11-15T11:59:59.000Z","revoked_at":null,"last_used_at":null,"rotated_from":null}}', NULL);

@@ -1,4 +1,5 @@
 import { COMPARED_CALLS, cachedShareOf, LATEST_CALLS } from '../../ledger/cached-share.ts'
+import type { UsedContainers } from '../../ledger/call.ts'
 import { recordOf } from '../rows.ts'
 import type { Operation } from './operation.ts'
 import { FOR_DELETE, now, sql } from './sql.ts'
@@ -15,21 +16,21 @@ const FORGOTTEN_MAX = 100
  * One fee pays for a container for 20 minutes. Returns how many of these the call pays for. Billing the same call again
  * gives the same answer.
  */
-function* chargeContainers(callId: string, ids: readonly string[], atMs: number): Operation<number> {
+function* chargeContainers({ callId, scope, ids }: UsedContainers, atMs: number): Operation<number> {
   const paidAtMs = sql`${now(atMs)}`
-  const rows = ids.toSorted().map((id) => ({ id, callId, paidAtMs }))
+  const rows = ids.toSorted().map((id) => ({ scope, id, callId, paidAtMs }))
   const paid = yield insertInto(
     'container_fee',
     rows,
     sql`
-      ON CONFLICT (id) DO UPDATE SET call_id = excluded.call_id, paid_at_ms = excluded.paid_at_ms
+      ON CONFLICT (scope, id) DO UPDATE SET call_id = excluded.call_id, paid_at_ms = excluded.paid_at_ms
       WHERE container_fee.paid_at_ms <= excluded.paid_at_ms - ${CONTAINER_MS}
         OR container_fee.call_id = excluded.call_id
       RETURNING id`,
   )
   yield sql`
-    DELETE FROM container_fee WHERE id IN (
-      SELECT id FROM container_fee WHERE paid_at_ms <= ${now(atMs)} - ${CONTAINER_MS} LIMIT ${FORGOTTEN_MAX} ${FOR_DELETE})`
+    DELETE FROM container_fee WHERE (scope, id) IN (
+      SELECT scope, id FROM container_fee WHERE paid_at_ms <= ${now(atMs)} - ${CONTAINER_MS} LIMIT ${FORGOTTEN_MAX} ${FOR_DELETE})`
   return paid.length
 }
 

@@ -267,11 +267,13 @@ export const CALLS_TABLES = {
   /** The containers that were paid for in the last 20 minutes. */
   containerFee: table('container_fee', {
     columns: {
+      // Whose credential ran it, as in `hold`.
+      scope: text,
       id: text,
       callId: text,
       paidAtMs: integer,
     },
-    key: ['id'],
+    key: ['scope', 'id'],
     isHot: true,
   }),
 

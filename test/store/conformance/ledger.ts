@@ -44,11 +44,13 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
 
   test('one call pays for a container for 20 minutes, however often it is billed', async ({ store }) => {
     const charge = (callId: string, atMs: number, ...ids: readonly string[]) =>
-      store.chargeContainers(callId, ids, atMs)
+      store.chargeContainers({ callId, scope: '', ids }, atMs)
     assert.equal(await charge('req_1', NOON, 'c2', 'c1'), 2)
     assert.equal(await charge('req_2', NOON + 19 * 60_000, 'c1', 'c3'), 1)
     assert.equal(await charge('req_1', NOON, 'c2', 'c1'), 2)
     assert.equal(await charge('req_3', NOON + 20 * 60_000, 'c1'), 1)
+    const own = { callId: 'req_4', scope: 'acct_b', ids: ['c1'] }
+    assert.equal(await store.chargeContainers(own, NOON + 20 * 60_000), 1, 'another credential')
   })
 
   test('the cached share is of three complete calls of a model, of the latest 20 of the key', async ({
