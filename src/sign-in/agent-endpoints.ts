@@ -57,7 +57,7 @@ export class AgentEndpoints {
       : null
   }
 
-  /** Agents accept endpoints of the address only that they were told, which may be another name of the gateway. */
+  /** Agents only accept endpoints at the address that they were given. It may be another name of the gateway. */
   async #describe(exchange: Exchange): Promise<void> {
     const { dashboardUrl } = this.#door.settings
     const host = firstValue(exchange.headers, 'host') ?? ''

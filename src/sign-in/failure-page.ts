@@ -7,15 +7,13 @@ export interface SignInFailure {
   readonly remedy: string
 }
 
-const SAFE_HEADERS = [
-  ...[
-    'content-security-policy',
+const SAFE_HEADERS = Object.entries({
+  'content-security-policy':
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  ],
-  ...['referrer-policy', 'no-referrer'],
-  ...['x-content-type-options', 'nosniff'],
-  ...['cache-control', 'no-store'],
-] as const
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+}).flat()
 
 /** A plain page. It contains no text from outside, so nothing needs to be escaped. */
 export function sendFailure(
