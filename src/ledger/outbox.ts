@@ -30,7 +30,7 @@ interface OutboxOptions {
 
 interface Entry {
   readonly closing: CallClosing
-  readonly onSettled: OnSettled
+  onSettled: OnSettled
   /** The release of an admission whose answer was lost. The hold may not exist. */
   readonly isOrphan: boolean
   /** Whether the admission could still take effect after this release. */
@@ -66,7 +66,7 @@ export class Outbox {
   }
 
   /** Null if the store did not accept it in time. It is then sent again, and `onSettled` is called later. */
-  async settle(closing: CallClosing, onSettled: OnSettled = () => {}): Promise<Settled | null> {
+  async settle(closing: CallClosing, onSettled: OnSettled = NOTHING_TO_DO): Promise<Settled | null> {
     // The first closing of a call counts: a release must not overtake a bill that waits.
     const known = this.#entries.get(closing.requestId)
     if (known !== undefined) return await this.#answerOf(known)
@@ -105,7 +105,7 @@ export class Outbox {
         continue
       }
       const closing: CallClosing = { ...NOTHING_USED, requestId, state: 'released', atMs }
-      this.#add({ ...entryOf(closing, () => {}), isOrphan: true, needsEpoch: true })
+      this.#add({ ...entryOf(closing, NOTHING_TO_DO), isOrphan: true, needsEpoch: true })
     }
     this.#run(0)
   }
@@ -180,7 +180,6 @@ export class Outbox {
     const { requestId: request } = entry.closing
     this.#from.spool?.remove(request)
     this.#from.onSettled?.(request)
-    this.#forget(entry)
     this.#isOutageLogged = false
     try {
       entry.onSettled(settled)
@@ -188,12 +187,16 @@ export class Outbox {
       // The settlement is stored. Do not let this error escape, or the settlement would be sent forever.
       this.#from.log.error({ request, err }, 'unexpected error')
     }
+    this.#forget(entry)
     entry.done.resolve(settled)
   }
 
   #forget(entry: Entry): void {
     this.#entries.delete(entry.closing.requestId)
     this.#waiting.delete(entry)
+    // V8 chains the outgrown tables of a map and keeps their values until a full collection. If these referred to their
+    // calls, all calls would be moved to the old generation: a third more CPU time per call.
+    entry.onSettled = NOTHING_TO_DO
   }
 
   #keep(entry: Entry, error: unknown): void {
@@ -245,6 +248,8 @@ function rethrowRefusal(error: unknown): null {
   if (error instanceof StoreRefused) throw error
   return null
 }
+
+const NOTHING_TO_DO = (): void => {}
 
 const NOT_SPOOLED = Promise.resolve()
 
