@@ -15,7 +15,7 @@ import { Failure, UsageError } from './command.ts'
 import { onlyAccount } from './find-by-name.ts'
 import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
-import { outputStyle, print, shownText } from './terminal.ts'
+import { outputStyle, print, printResult, shownText } from './terminal.ts'
 
 const COLUMNS = {
   id: 'id',
@@ -114,8 +114,10 @@ async function createAdminKey({ account, ...options }: CommandOptions): Promise<
       createdAtMs: systemClock.nowMs(),
       bootstrap: false,
     }
-    const { id } = await store.createAdminKey(key, COMMAND_LINE)
-    await printNewKey(id, name, secret.reveal())
+    const created = await store.createAdminKey(key, COMMAND_LINE)
+    const shown = { ...adminKeyObject(created), key: secret.reveal() }
+    if (options.json) await print(`${JSON.stringify(shown)}\n`)
+    else await printNewKey(created.id, name, shown.key)
   })
 }
 
@@ -150,10 +152,11 @@ const NOT_REVOKED = {
     'This is the key of TOLLGATE_ADMIN_KEY. Change or remove the variable and restart to revoke it.',
 }
 
-async function revokeAdminKey(_: CommandOptions, id: string): Promise<void> {
+async function revokeAdminKey(options: CommandOptions, id: string): Promise<void> {
   await withStore(async ({ store }) => {
     const result = await store.revokeAdminKey(ALL, id, COMMAND_LINE, systemClock.nowMs())
     if (result.kind !== 'revoked') throw new Failure(NOT_REVOKED[result.kind])
-    await print(`Revoked ${result.key.id} (${shownText(result.key.name)}).\n`)
+    const text = `Revoked ${result.key.id} (${shownText(result.key.name)}).\n`
+    await printResult(options, adminKeyObject(result.key), text)
   })
 }

@@ -13,7 +13,7 @@ import type {
 import { collect, examples, Failure, UsageError } from './command.ts'
 import { connect, findAccount, findKey } from './find-by-name.ts'
 import { type Columns, renderRecord, renderRecords } from './records.ts'
-import { outputStyle, print, printData, shownText } from './terminal.ts'
+import { outputStyle, print, printData, printResult, shownText } from './terminal.ts'
 
 /**
  * A command that sends one request: its name and arguments (empty if the group has no subcommands), its summary and its
@@ -174,7 +174,8 @@ export async function runCommand<Name extends AnswerName>(
   }
   if (method === 'DELETE') {
     await client.remove(path)
-    return await print(`Deleted ${shownText([...args.values()].join(' '))}.\n`)
+    const [id = ''] = args.values()
+    return await printResult(options, { object, id, deleted: true }, `Deleted ${shownText(id)}.\n`)
   }
   if (typeof format === 'string')
     return await printData(client.export(path, { ...query, format })).catch(nameOption)

@@ -23,7 +23,7 @@ import { importLines } from '../store/import-rows.ts'
 import { type AuditReport, audit } from '../store/operations/audit.ts'
 import { examples, Failure } from './command.ts'
 import { databaseLocation, lockOrFail, openDatabaseSnapshot, openOrExplain } from './open-database.ts'
-import { counted, print, shownText } from './terminal.ts'
+import { counted, JSON_OPTION, printResult, shownText } from './terminal.ts'
 
 const AUDIT = 'tollgate audit && echo "no difference"'
 const BACKUP = ['tollgate backup /backup/2026-11-18', 'TOLLGATE_DATA_DIR=/backup/2026-11-18 tollgate audit']
@@ -46,17 +46,27 @@ const COMMANDS: Readonly<Record<string, Details>> = {
 export function register(command: Command): void {
   const [argument, help, lines, action] = COMMANDS[command.name()] as Details
   if (argument !== '') command.argument(argument, help)
-  command.addHelpText('after', examples(...lines)).action(action)
+  command
+    .option(...JSON_OPTION)
+    .addHelpText('after', examples(...lines))
+    .action(action)
+}
+
+interface ResultOptions {
+  readonly json?: true
 }
 
 /** Reads a snapshot of the database, with or without running gateways, and writes nothing. */
-async function auditDatabase(): Promise<void> {
+async function auditDatabase(options: ResultOptions): Promise<void> {
   const config = readConfig(process.env)
   const snapshot = await openDatabaseSnapshot(config)
   try {
     const report = await audit(snapshot.query, createRateAgain())
     if (report.difference !== null) process.exitCode = 1
-    await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)
+    const database = databaseLocation(config)
+    const text = `${describeAudit(report)}Database: ${database}\n`
+    const { removedMonths: removed_months, ...sums } = report
+    await printResult(options, { object: 'audit', database, ...sums, removed_months }, text)
     const { state, found, todo } = await checkPepper({ config, snapshot: Promise.resolve(snapshot) })
     if (state === 'problem') process.stderr.write(`Warning: ${found}. ${todo}\n`)
   } finally {
@@ -81,7 +91,7 @@ function describeAudit({ calls, credits, removedMonths, difference }: AuditRepor
 }
 
 /** Copies an installation. Its gateway may be running. The copy can be used as a data directory. */
-async function backUp(dir: string): Promise<void> {
+async function backUp(dir: string, options: ResultOptions): Promise<void> {
   const config = readConfig(process.env)
   // Without a database, TOLLGATE_DATA_DIR is wrong, and the copy would only look like a backup.
   await (await openDatabaseSnapshot(config)).close()
@@ -95,7 +105,8 @@ async function backUp(dir: string): Promise<void> {
     for (const name of readdirSync(dir)) rmSync(join(dir, name))
     throw error
   }
-  await print(`Copied ${copied.join(', ')} to ${dir}.\n${adviseNextStep(config, dir)}`)
+  const text = `Copied ${copied.join(', ')} to ${dir}.\n${adviseNextStep(config, dir)}`
+  await printResult(options, { object: 'backup', directory: dir, files: copied }, text)
 }
 
 function makeEmptyDir(dir: string): void {
@@ -148,7 +159,7 @@ function adviseNextStep({ databaseUrl }: Config, dir: string): string {
 }
 
 /** Writes all tables to a file, for `tollgate import`. The gateway must be stopped. */
-async function exportDatabase(path: string): Promise<void> {
+async function exportDatabase(path: string, options: ResultOptions): Promise<void> {
   const config = readConfig(process.env)
   const snapshot = await openDatabaseSnapshot(config)
   const lock = lockOrFail(config)
@@ -161,9 +172,8 @@ async function exportDatabase(path: string): Promise<void> {
     try {
       const rows = await exportLines(snapshot, (lines) => file.write(`${lines.join('\n')}\n`))
       await file.sync()
-      await print(
-        `Exported ${counted(rows, 'row')} to ${path}. The import needs the same pepper, so copy the file "pepper" too.\n`,
-      )
+      const text = `Exported ${counted(rows, 'row')} to ${path}. The import needs the same pepper, so copy the file "pepper" too.\n`
+      await printResult(options, { object: 'export', file: path, rows }, text)
     } finally {
       await file.close()
     }
@@ -174,7 +184,7 @@ async function exportDatabase(path: string): Promise<void> {
 }
 
 /** Fills an empty PostgreSQL database from an export. If the import fails or is killed, the database stays empty. */
-async function importDatabase(path: string): Promise<void> {
+async function importDatabase(path: string, options: ResultOptions): Promise<void> {
   const config = readConfig(process.env)
   const { databaseUrl } = config
   if (databaseUrl === null)
@@ -199,9 +209,9 @@ async function importDatabase(path: string): Promise<void> {
       const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
       return importLines(lines, fingerprint, insert)
     })
-    await print(
-      `Imported ${counted(rows, 'row')} into ${databaseLocation(config)}. Now run \`tollgate audit\` with the same variables.\n`,
-    )
+    const database = databaseLocation(config)
+    const text = `Imported ${counted(rows, 'row')} into ${database}. Now run \`tollgate audit\` with the same variables.\n`
+    await printResult(options, { object: 'import', database, rows }, text)
   } finally {
     lock?.release()
   }

@@ -2,12 +2,12 @@ import type { Command } from 'commander'
 import type { Finding } from '../doctor/check.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { examples } from './command.ts'
-import { outputStyle, print, type Style, shownText, type TerminalStyle } from './terminal.ts'
+import { JSON_OPTION, outputStyle, print, type Style, shownText, type TerminalStyle } from './terminal.ts'
 
 export function register(command: Command): void {
   command
     .option('--offline', 'do not contact upstream')
-    .option('--json', 'print one JSON object')
+    .option(...JSON_OPTION)
     .option('--no-color', 'no colour on a terminal')
     .addHelpText('after', examples('tollgate doctor', 'tollgate doctor --offline --json'))
     .action(async (values: { offline?: true; json?: true; color: boolean }) => {

@@ -7,7 +7,7 @@ import { VERSION } from '../kernel/runtime.ts'
 import { type CommandOptions, explainBroken, gatewayUrl } from './client.ts'
 import { Failure } from './command.ts'
 import { readCredential, type StoredCredential, storeCredential } from './credentials.ts'
-import { print, shownText } from './terminal.ts'
+import { JSON_OPTION, printResult, shownText } from './terminal.ts'
 
 /** Signs this terminal in as a person (RFC 8628), so that agents and scripts need no key. */
 
@@ -32,7 +32,7 @@ const refusalSchema = z.object({ error: z.string(), error_description: z.string(
 export function register(command: Command): void {
   command
     .option('--url <url>', 'URL of the gateway')
-    .option('--json', 'print JSON')
+    .option(...JSON_OPTION)
     .action(async () => await RUN[command.name()]?.(command.opts<CommandOptions>()))
 }
 
@@ -47,7 +47,8 @@ async function login(options: CommandOptions): Promise<void> {
   )
   const credential = await waitForToken(url, codes)
   storeCredential(url, credential)
-  await report(options, 'sign_in', url, `Signed in at ${url}${emailOf(credential)}.`)
+  const text = `Signed in at ${url}${emailOf(credential)}.\n`
+  await printResult(options, { object: 'sign_in', url, email: credential.email ?? null }, text)
 }
 
 const emailOf = ({ email }: StoredCredential) => (email === undefined ? '' : ` as ${shownText(email)}`)
@@ -78,10 +79,8 @@ async function token(options: CommandOptions): Promise<void> {
   if (stored === null) throw new Failure(`This terminal is not signed in at ${url}. ${SIGN_IN}`)
   const isValid = stored.expires_at > systemClock.nowMs() + VALID_MS_MIN
   const { token: key, expires_at } = isValid ? stored : await refresh(url, stored)
-  if (options.json !== true) return await print(`${key}\n`)
-  await print(
-    `${JSON.stringify({ object: 'token', token: key, expires_at: new Date(expires_at).toISOString() })}\n`,
-  )
+  const ends = new Date(expires_at).toISOString()
+  await printResult(options, { object: 'token', token: key, expires_at: ends }, `${key}\n`)
 }
 
 const SIGN_IN = 'Run `tollgate login`.'
@@ -107,21 +106,8 @@ async function logout(options: CommandOptions): Promise<void> {
     if ('error' in answer) throw new Failure(answer.error_description)
     storeCredential(url, null)
   }
-  await report(
-    options,
-    'sign_out',
-    url,
-    stored === null ? `Nobody is signed in at ${url}.` : `Signed out at ${url}.`,
-  )
-}
-
-async function report(
-  { json }: CommandOptions,
-  object: string,
-  url: string,
-  sentence: string,
-): Promise<void> {
-  await print(json === true ? `${JSON.stringify({ object, url })}\n` : `${sentence}\n`)
+  const text = stored === null ? `Nobody is signed in at ${url}.\n` : `Signed out at ${url}.\n`
+  await printResult(options, { object: 'sign_out', url }, text)
 }
 
 type OAuthRefusal = z.infer<typeof refusalSchema>

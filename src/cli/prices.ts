@@ -14,7 +14,7 @@ import { examples, Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { overlayWarnings } from './overlay-warnings.ts'
 import { renderRecord, renderRecords } from './records.ts'
-import { outputStyle, PLAIN, print, printData, shownText } from './terminal.ts'
+import { JSON_OPTION, outputStyle, PLAIN, print, printData, printResult, shownText } from './terminal.ts'
 
 const PATH = '/gateway/v1/prices'
 const SHOW = { examples: ['tollgate prices show', 'tollgate prices show claude-haiku-5-5'] }
@@ -101,6 +101,7 @@ export function register(group: Command): void {
   group
     .command('check <file>')
     .description('check a price overlay, and show what it changes (local)')
+    .option(...JSON_OPTION)
     .addHelpText('after', examples('tollgate prices check overlay.json'))
     .action(checkOverlay)
 }
@@ -170,7 +171,8 @@ function likeBody(
 
 async function unsetPrice(model: string, options: CommandOptions): Promise<void> {
   await (await connect(options)).remove(`${PATH}/${encodeURIComponent(model)}`)
-  await print(`The set price of ${shownText(model)} has ended.\n`)
+  const text = `The set price of ${shownText(model)} has ended.\n`
+  await printResult(options, { object: 'price', id: model, deleted: true }, text)
 }
 
 async function pushPrices(file: string | undefined, options: CommandOptions): Promise<void> {
@@ -227,7 +229,7 @@ async function showPrices(name: string | undefined, options: CommandOptions): Pr
   await print(options.json ? `${JSON.stringify(model, null, 2)}\n` : renderRecord(model, style))
 }
 
-async function checkOverlay(file: string): Promise<void> {
+async function checkOverlay(file: string, options: { readonly json?: true }): Promise<void> {
   const { book, overlays } = loadOverlays(file)
   const last = book.versions.at(-1) ?? book.versions[0]
   const nowMs = systemClock.nowMs()
@@ -242,7 +244,10 @@ async function checkOverlay(file: string): Promise<void> {
   })
   const entries = [...added, ...changed].map(({ entry }) => entry)
   const warnings = overlays.flatMap((overlay) => overlayWarnings(overlay, last, shipped, nowMs))
-  await print(
+  const ids = (models: typeof added) => models.map(({ id }) => id)
+  await printResult(
+    options,
+    { object: 'price_check', file, added: ids(added), changed: ids(changed), warnings },
     `${file} is valid. Models added: ${added.length}, changed: ${changed.length}.\n${versions.join('')}` +
       `USD per million tokens:\n${renderRecords(columnsOf('rates'), entries, PLAIN)}` +
       warnings.map((text) => `Warning: ${text}\n`).join(''),

@@ -21,7 +21,7 @@ import { PRICES } from '../store/operations/prices.ts'
 import { collect, examples, UsageError } from './command.ts'
 import { openDatabaseSnapshot } from './open-database.ts'
 import { renderRecords } from './records.ts'
-import { PLAIN, print } from './terminal.ts'
+import { JSON_OPTION, PLAIN, print } from './terminal.ts'
 
 interface ReconcileOptions {
   readonly start?: string
@@ -45,7 +45,7 @@ export function register(command: Command): void {
     .option('--api-key-id <id>', "only this key, by the provider's id; repeatable", collect)
     .option('--workspace-id <id>', 'only this workspace (messages); repeatable', collect)
     .option('--project-id <id>', 'only this project (chat); repeatable', collect)
-    .option('--json', 'print one JSON object')
+    .option(...JSON_OPTION)
     .addHelpText('after', HELP)
     .action(async (options: ReconcileOptions) => {
       try {

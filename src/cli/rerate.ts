@@ -5,7 +5,7 @@ import { type Config, readConfig } from '../config/read-config.ts'
 import { readBook } from '../config/read-pricing.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { firstUlid } from '../kernel/ids.ts'
-import { formatUsd, type Nanos } from '../kernel/money.ts'
+import { formatUsd, type Nanos, rawNumber } from '../kernel/money.ts'
 import {
   type CurrentPrices,
   creditOf,
@@ -19,7 +19,7 @@ import type { Store } from '../store/store.ts'
 import { examples, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
-import { counted, PLAIN, print, printIgnoringClosedPipe } from './terminal.ts'
+import { counted, JSON_OPTION, PLAIN, print, printIgnoringClosedPipe } from './terminal.ts'
 
 interface RerateOptions {
   readonly start: string
@@ -29,6 +29,7 @@ interface RerateOptions {
   readonly apply?: true
   readonly raise?: true
   readonly yes?: true
+  readonly json?: true
 }
 
 export function register(command: Command): void {
@@ -43,6 +44,7 @@ export function register(command: Command): void {
     .option('--apply', 'credit the difference of each call that costs less now, once for each call')
     .option('--raise', 'also charge calls that cost more now; without it they are only reported')
     .option('--yes', 'confirm --apply')
+    .option(...JSON_OPTION)
     .addHelpText(
       'after',
       examples(
@@ -55,7 +57,7 @@ export function register(command: Command): void {
 
 async function rerate(options: RerateOptions): Promise<void> {
   const selection = selectionOf(options)
-  const { apply = false, raise: charge = false, yes = false } = options
+  const { apply = false, raise: charge = false, yes = false, json = false } = options
   if (apply && !yes)
     throw new UsageError(
       '--apply also needs --yes. Run the command without --apply first to check the differences.',
@@ -67,18 +69,18 @@ async function rerate(options: RerateOptions): Promise<void> {
     const summary = new Summary()
     for await (const calls of selectedCalls(selection, store))
       for (const call of calls) summary.add(call, prices)
+    const isIdle = summary.credits.calls + (charge ? summary.charges.calls : 0) === 0
     // Apply the differences even if the reader of the output has gone.
-    await (apply ? printIgnoringClosedPipe : print)(summary.describe(charge))
-    if (summary.credits.calls + (charge ? summary.charges.calls : 0) === 0) return
-    await print(
-      apply
-        ? await applyRerates(selection, charge, prices, store)
-        : 'This was a dry run. To apply it, add --apply --yes.\n',
-    )
+    if (!json) await (apply ? printIgnoringClosedPipe : print)(summary.describe(charge))
+    const applied = apply && !isIdle ? await applyRerates(selection, charge, prices, store) : null
+    if (json) await print(`${JSON.stringify(summary.asJson(applied))}\n`)
+    else if (!isIdle) await print(applied === null ? DRY_RUN : describeApplied(applied))
   } finally {
     await store.close()
   }
 }
+
+const DRY_RUN = 'This was a dry run. To apply it, add --apply --yes.\n'
 
 type RerateSelection = ReturnType<typeof selectionOf>
 
@@ -128,6 +130,18 @@ async function* selectedCalls(
 /** The pause between batches lets a gateway get the locks that it waits for: SQLite's lock has no queue. */
 const PAUSE_MS = 20
 
+interface Applied {
+  readonly calls: number
+  /** What was credited; negative: what was charged. */
+  readonly nanos: Nanos
+}
+
+function describeApplied({ calls, nanos }: Applied): string {
+  if (calls === 0) return 'Nothing was applied: every difference had been applied before.\n'
+  const net = nanos < 0n ? `${formatUsd(-nanos)} USD charged` : `${formatUsd(nanos)} USD credited`
+  return `Applied to ${counted(calls, 'call')}: ${net} in all.\n`
+}
+
 /** A slow database must finish this many calls within the deadline of a statement. */
 const BATCH_CALLS = 200
 
@@ -136,7 +150,7 @@ async function applyRerates(
   charge: boolean,
   prices: CurrentPrices,
   store: RerateStore,
-): Promise<string> {
+): Promise<Applied> {
   let calls = 0
   let nanos = 0n
   const stored = new Set<string>()
@@ -157,9 +171,7 @@ async function applyRerates(
       await pause(PAUSE_MS)
     }
   }
-  if (calls === 0) return 'Nothing was applied: every difference had been applied before.\n'
-  const net = nanos < 0n ? `${formatUsd(-nanos)} USD charged` : `${formatUsd(nanos)} USD credited`
-  return `Applied to ${counted(calls, 'call')}: ${net} in all.\n`
+  return { calls, nanos }
 }
 
 class CostChange {
@@ -212,10 +224,34 @@ class Summary {
     for (const change of [ofModel, this.#total, side]) change.add(call.paidNanos, rerated.newCostNanos)
   }
 
+  #rows() {
+    const byName = [...this.#models].sort(([a], [b]) => (a < b ? -1 : 1))
+    return [...byName, ['total', this.#total] as const].map(([model, change]) => change.row(model))
+  }
+
+  asJson(applied: Applied | null): object {
+    const rows = this.#rows().map(({ model, requests, ...amounts }) => {
+      const exact = Object.entries(amounts).map(([name, usd]) => [name, rawNumber(usd)])
+      return { model, requests, ...Object.fromEntries(exact) }
+    })
+    const credited = applied && {
+      requests: applied.calls,
+      credited_usd: rawNumber(formatUsd(applied.nanos)),
+    }
+    return {
+      object: 'rerate',
+      models: rows.slice(0, -1),
+      total: rows.at(-1),
+      to_credit: this.credits.calls,
+      to_charge: this.charges.calls,
+      unchanged: Object.fromEntries(this.#unchanged),
+      applied: credited,
+    }
+  }
+
   describe(charge: boolean): string {
     const { credits, charges } = this
-    const byName = [...this.#models].sort(([a], [b]) => (a < b ? -1 : 1))
-    const rows = [...byName, ['total', this.#total] as const].map(([model, change]) => change.row(model))
+    const rows = this.#rows()
     let text = rows.length === 1 ? 'No cost changes.\n' : renderRecords(COLUMNS, rows, PLAIN)
     if (credits.calls > 0) text += `To credit: ${credits.amount}.\n`
     if (charges.calls > 0)

@@ -153,6 +153,18 @@ export async function printData(chunks: AsyncIterable<Uint8Array> | readonly str
   }
 }
 
+/** The option of every command that calls `printResult` and sends no request of the API. */
+export const JSON_OPTION = ['--json', 'print one JSON object'] as const
+
+/** The result of a command: text for people or, with --json, an object for programs. */
+export async function printResult(
+  { json }: { readonly json?: boolean },
+  result: object,
+  text: string,
+): Promise<void> {
+  await print(json === true ? `${JSON.stringify(result)}\n` : text)
+}
+
 /** For commands that change balances: they must finish their work even if the reader of the output has gone. */
 export async function printIgnoringClosedPipe(chunk: string): Promise<void> {
   await print(chunk).catch((error: unknown) => {

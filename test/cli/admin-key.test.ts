@@ -14,6 +14,11 @@ test('admin keys are created, listed and revoked while a gateway runs, and take 
     await response.body?.cancel()
     return response.status
   }
+  const given = await runInThread(['admin-key', 'create', '--name', 'of a script', '--json'], environment)
+  const { object, key: asJson, id: jsonId } = JSON.parse(given.stdout)
+  assert.deepEqual([object, await statusWith(asJson)], ['admin_key', 200])
+  const ended = await runInThread(['admin-key', 'revoke', jsonId, '--json'], environment)
+  assert.deepEqual([JSON.parse(ended.stdout).status, await statusWith(asJson)], ['revoked', 401])
   const created = await runTollgate(['admin-key', 'create', '--name', 'second operator'], environment)
   assert.equal(created.code, 0)
   assert.match(created.stdout, /^svc_admin_[0-9A-Za-z]{49}\n$/)

@@ -19,11 +19,19 @@ test('audit passes while a gateway runs, reports the first difference, and passe
   await gateway.call(90_000)
   const counted = '3 calls and 0 credits'
   const clean = await gateway.run(['audit'])
-  const where = `Database: ${placeOf(gateway.tollgate)}\n`
+  const database = placeOf(gateway.tollgate)
+  const where = `Database: ${database}\n`
   const inOrder = `No difference in ${counted}.\n${where}`
   assert.deepEqual(clean, { code: 0, signal: null, stdout: inOrder, stderr: '' })
 
+  const asJson = async () => JSON.parse((await gateway.run(['audit', '--json'])).stdout)
+  const report = { object: 'audit', database, calls: 3, credits: 0, removed_months: [] }
+  assert.deepEqual(await asJson(), { ...report, difference: null })
+
   await gateway.tamper('UPDATE account SET charged_nanos = charged_nanos + 1')
+  const difference = { what: 'account.charged_nanos', where: 'id default' }
+  const amounts = { stored: '0.009100001 USD', derived: '0.0091 USD' }
+  assert.deepEqual(await asJson(), { ...report, difference: { ...difference, ...amounts } })
   const wrong = await gateway.run(['audit'])
   assert.deepEqual(wrong, {
     code: 1,

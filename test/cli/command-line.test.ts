@@ -29,6 +29,25 @@ test('each command prints its help without running', async () => {
   assert.deepEqual((await runInThread(['help', 'keys'])).stdout, group.stdout)
 })
 
+/** `serve` runs until it is stopped, and a completion script is for the shell. */
+const WITHOUT_RESULT = new Set(['serve', 'completion'])
+
+test('every command that prints a result has --json', async () => {
+  const subcommandsOf = (help: string) =>
+    [...(help.split('\nCommands:\n')[1]?.split('\n\n')[0] ?? '').matchAll(/^ {2}(\S+)/gm)]
+      .map(([, word = '']) => word.split('|')[0] ?? '')
+      .filter((word) => word !== 'help')
+  for (const name of COMMAND_NAMES) {
+    if (WITHOUT_RESULT.has(name)) continue
+    const { stdout: help } = await runInThread([name, '--help'])
+    const commands = subcommandsOf(help)
+    for (const args of commands.length === 0 ? [[name]] : commands.map((command) => [name, command])) {
+      const { stdout } = await runInThread([...args, '--help'])
+      assert.match(stdout, /^ {2}--json /m, args.join(' '))
+    }
+  }
+})
+
 const WRONG: readonly (readonly [args: readonly string[], message: RegExp])[] = [
   [['kyes'], /^tollgate: Unknown command 'kyes'\. Did you mean keys\? Add --help for usage\.\n$/],
   [['keys', 'lsit'], /^tollgate: Unknown command 'lsit'\. Did you mean list\?/],

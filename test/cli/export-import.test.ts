@@ -98,7 +98,9 @@ test('an export from SQLite to PostgreSQL preserves every row of every table', a
   assert.match(await done(['import', file], inPostgres), COMPLETE)
   assert.match(await done(['audit'], inPostgres), /^No difference in 6 calls and 1 credit/)
   const second = join(folder, 'second.ndjson')
-  await done(['export', second], inPostgres)
+  const exported = JSON.parse(await done(['export', second, '--json'], inPostgres))
+  assert.deepEqual(exported, { object: 'export', file: second, rows: exported.rows })
+  assert.ok(exported.rows > 10)
   assert.deepEqual(linesOf(second), linesOf(file))
 
   // The gateway runs on the imported data: the admin key of the source is accepted.

@@ -34,7 +34,8 @@ test('a webhook is created, tested, listed with its deliveries, changed and dele
     await receiver.until(({ length }) => length === 2)
     assert.match(await done('webhooks', 'update', id, '--enabled', 'no'), /^enabled +no$/m)
     assert.match(await done('webhooks', 'rotate-secret', id), /^whsec_/)
-    assert.equal(await done('webhooks', 'delete', id), `Deleted ${id}.\n`)
+    const deleted = { object: 'webhook', id, deleted: true }
+    assert.deepEqual(JSON.parse(await done('webhooks', 'delete', id, '--json')), deleted)
     assert.equal((await run('webhooks', 'show', id)).code, 1)
     assert.match(
       (await run('webhooks', 'create', 'ftp://x')).stderr,
