@@ -11,14 +11,14 @@ import type {
   QueryFields,
 } from './client.ts'
 import { collect, examples, Failure, UsageError } from './command.ts'
-import { connect, findAccount, findKey } from './find-by-name.ts'
+import { connect, findAccount, findKey, findPerson } from './find-by-name.ts'
 import { type Columns, renderRecord, renderRecords } from './records.ts'
 import { outputStyle, print, printData, printResult, shownText } from './terminal.ts'
 
 /**
  * A command that sends one request: its name and arguments (empty if the group has no subcommands), its summary and its
- * request. In the path, `<key>` is a key by its id, name, prefix or last characters, and `<account>` an account by its id
- * or name; other arguments are ids. All other arguments and options are fields of the body, or parameters of a GET.
+ * request. In the path, `<key>` is a key by its id, name, prefix or last characters, `<account>` an account by its id or
+ * name, and `<person>` a person by the id, email address or name; other arguments are ids. All other arguments and options are fields of the body, or parameters of a GET.
  */
 export type ApiCommand<Name extends AnswerName = AnswerName> = readonly [
   usage: string,
@@ -216,7 +216,11 @@ async function pathOf(template: string, args: ReadonlyMap<string, string>, clien
   return path
 }
 
-const FINDERS: Readonly<Record<string, typeof findKey>> = { key: findKey, account: findAccount }
+const FINDERS: Readonly<Record<string, typeof findKey>> = {
+  key: findKey,
+  account: findAccount,
+  person: findPerson,
+}
 
 async function printRows(
   { noun, columns, dispensable }: Listing,

@@ -1,5 +1,6 @@
 import type { Account } from '../api/account.ts'
 import type { Key } from '../api/key.ts'
+import type { Person } from '../api/person.ts'
 import { type ApiList, type Client, type CommandOptions, type Exact, openClient } from './client.ts'
 import { Failure } from './command.ts'
 import { shownInstant, shownText } from './terminal.ts'
@@ -7,24 +8,26 @@ import { shownInstant, shownText } from './terminal.ts'
 /** A key record. Only the answer that creates the key has the secret. */
 export type FoundKey = Exact<Key> & { readonly key?: string }
 
-/** The members of a key or an account that name it in a message. */
-type Named = Pick<Account, 'id' | 'name' | 'created_at'> &
-  Partial<Pick<Key, 'prefix' | 'last4'>> & {
-    readonly status: string
-  }
+/** The members of a key, an account or a person that name it in a message. */
+interface Named
+  extends Pick<Account, 'id' | 'name' | 'created_at'>,
+    Partial<Pick<Key, 'prefix' | 'last4'> & Pick<Person, 'email'>> {
+  readonly status: string
+}
 
 type Found = Pick<ApiList<Named>, 'data' | 'has_more'>
 
-const ID = {
-  key: /^key_[0-9A-HJKMNP-TV-Z]{26}$/,
-  account: /^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/,
+const NOUNS = {
+  key: { id: /^key_[0-9A-HJKMNP-TV-Z]{26}$/, plural: 'keys' },
+  account: { id: /^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/, plural: 'accounts' },
+  person: { id: /^per_[0-9A-HJKMNP-TV-Z]{26}$/, plural: 'people' },
 } as const
 
-type Noun = keyof typeof ID
+type Noun = keyof typeof NOUNS
 
 /** If several keys match, exactly one of them must be usable, so that no command acts on the wrong key. */
 export async function findKey(client: Client, named: string): Promise<string> {
-  if (ID.key.test(named)) return named
+  if (NOUNS.key.id.test(named)) return named
   const search = isKeyOrMasked(named) ? named.slice(0, PREFIX_CHARS) : named
   const found = await searchFor<FoundKey>('/v1/keys', search, client, await client.everyAccount())
   const all = found.data.filter((key) => matches(key, named))
@@ -33,8 +36,23 @@ export async function findKey(client: Client, named: string): Promise<string> {
 }
 
 export async function findAccount(client: Client, named: string): Promise<string> {
-  if (named === '*' || ID.account.test(named)) return named
+  if (named === '*' || NOUNS.account.id.test(named)) return named
   return onlyAccount(named, await searchFor<Exact<Account>>('/gateway/v1/accounts', named, client))
+}
+
+/** The email address names one person better than the name, which several may have. */
+export async function findPerson(client: Client, named: string): Promise<string> {
+  if (NOUNS.person.id.test(named)) return named
+  const found = await searchFor<Exact<Person>>(
+    '/gateway/v1/people',
+    named,
+    client,
+    await client.everyAccount(),
+  )
+  const address = named.toLowerCase()
+  const addressed = found.data.filter(({ email }) => email.toLowerCase() === address)
+  const matching = addressed.length > 0 ? addressed : found.data.filter(({ name }) => name === named)
+  return onlyMatch('person', named, matching, found)
 }
 
 /** Other accounts with the name of this one. */
@@ -70,20 +88,21 @@ async function searchFor<T>(
 }
 
 function onlyMatch(noun: Noun, named: string, matching: readonly Named[], found: Found): string {
+  const { id, plural } = NOUNS[noun]
   if (found.has_more)
-    throw new Failure(`More than 1,000 ${noun}s match ${quoted(named)}. Use the id of the ${noun}.`)
+    throw new Failure(`More than 1,000 ${plural} match ${quoted(named)}. Use the id of the ${noun}.`)
   const [only, ...others] = matching
   if (only === undefined) {
     const hint =
-      found.data.length === 0 ? `\`tollgate ${noun}s list\` lists them.` : listed('Did you mean', found.data)
+      found.data.length === 0 ? `\`tollgate ${plural} list\` lists them.` : listed('Did you mean', found.data)
     throw new Failure(`There is no ${noun} ${quoted(named)}. ${hint}`)
   }
   if (others.length > 0)
     throw new Failure(
-      `Several ${noun}s match ${quoted(named)}. ${listed(`Use the id of the ${noun}`, matching)}`,
+      `Several ${plural} match ${quoted(named)}. ${listed(`Use the id of the ${noun}`, matching)}`,
     )
   // An id of another form could change the request path.
-  if (!ID[noun].test(only.id))
+  if (!id.test(only.id))
     throw new Failure(`The gateway lists a malformed ${noun} id. Check --url and TOLLGATE_URL.`)
   return only.id
 }
@@ -103,10 +122,11 @@ function isKeyOrMasked(named: string): boolean {
 }
 
 function listed(heading: string, records: readonly Named[]): string {
-  const lines = records.slice(0, LISTED_MAX).map(({ id, prefix, last4, status, created_at, name }) => {
+  const lines = records.slice(0, LISTED_MAX).map((record) => {
+    const { id, prefix, last4, status, created_at, name, email } = record
     const masked = prefix === undefined ? '' : `  ${prefix}…${last4}`
     const state = `${status}, created ${shownInstant(created_at)} UTC`
-    return `  ${shownText(id + masked)}  ${state}  ${shownText(name, 40)}`
+    return `  ${shownText(id + masked)}  ${state}  ${shownText(email ?? name, 40)}`
   })
   const more = records.length > LISTED_MAX ? [`  and ${records.length - LISTED_MAX} more`] : []
   return `${heading}:\n${[...lines, ...more].join('\n')}`

@@ -43,17 +43,37 @@ const MOVE: readonly FieldOption[] = [
   ['--to <account>', 'account', 'id of the new account', { isRequired: true }],
 ]
 
+const help = '\n<person> is the id, the email address or the name of a person.'
+
 const ROLL_OUT = ['tollgate people set-defaults --monthly-budget 50 --key-days-max 30']
 
 /** People over HTTP. */
 export function register(group: Command): void {
   registerAll(group, 'person', [
     ['list', 'list people, newest first', 'GET', PATH, { listing: PEOPLE, options: FILTERS }],
-    ['show <id>', 'show a person, the limits and the spend', 'GET', `${PATH}/<id>`],
-    ['update <id>', 'change the limits of a person', 'PATCH', `${PATH}/<id>`, { options: LIMITS }],
-    ['block <id>', 'revoke all keys of a person and end all sessions', 'POST', `${PATH}/<id>/block`],
-    ['unblock <id>', 'let a person sign in again', 'POST', `${PATH}/<id>/unblock`],
-    ['move <id>', 'move a person to another account', 'POST', `${PATH}/<id>/move`, { options: MOVE }],
+    ['show <person>', 'show a person, the limits and the spend', 'GET', `${PATH}/<person>`, { help }],
+    [
+      'update <person>',
+      'change the limits of a person',
+      'PATCH',
+      `${PATH}/<person>`,
+      { options: LIMITS, help },
+    ],
+    [
+      'block <person>',
+      'revoke all keys of a person and end all sessions',
+      'POST',
+      `${PATH}/<person>/block`,
+      { help },
+    ],
+    ['unblock <person>', 'let a person sign in again', 'POST', `${PATH}/<person>/unblock`, { help }],
+    [
+      'move <person>',
+      'move a person to another account',
+      'POST',
+      `${PATH}/<person>/move`,
+      { options: MOVE, help },
+    ],
   ])
   registerAll(group, 'members', [
     ['defaults', 'show what a new person gets', 'GET', '/gateway/v1/members'],

@@ -14,10 +14,10 @@ test('people are listed, shown, limited, blocked and moved, and what new people 
   const table: readonly (readonly [readonly string[], RegExp])[] = [
     [['list'], new RegExp(`^id +status .*\\n${id} +active +member .* ada@example\\.com +default\\n$`)],
     [['list', '--search', 'bob'], /^$/],
-    [['show', 'ID'], /\nemail +ada@example\.com\n(.*\n)*role +member\nstatus +active\n/],
+    [['show', 'Ada@example.com'], /\nemail +ada@example\.com\n(.*\n)*role +member\nstatus +active\n/],
     [['update', 'ID', '--monthly-budget', '7.5', '--rpm', '60'], /\nmonthly_budget_usd +7\.5\n/],
     [['update', 'ID', '--monthly-budget', 'none'], /^(?!.*monthly_budget_usd)/s],
-    [['block', 'ID'], /\nstatus +blocked\n/],
+    [['block', 'ada@example.com'], /\nstatus +blocked\n/],
     [['list', '--status', 'blocked', '--json'], new RegExp(`"id":"${id}"`)],
     [['unblock', 'ID'], /\nstatus +active\n/],
     [['move', 'ID', '--to', String(account)], new RegExp(`\\naccount_id +${account}\\n`)],
@@ -45,6 +45,16 @@ test('errors use the terms of the command line', async () => {
       /--key-days-max: key_days_max must be a whole number from 1 to 400/,
     ],
     [['show', unknown], 1, /There is no person with this id/],
+    [
+      ['block', 'nobody@example.com'],
+      1,
+      /There is no person "nobody@example\.com"\. `tollgate people list` lists/,
+    ],
+    [
+      ['block', 'ada@'],
+      1,
+      /There is no person "ada@"\. Did you mean:\n {2}per_\w+ {2}active, .* ada@example\.com\n/,
+    ],
     [['move', unknown], 2, /--to <account>/],
   ]
   for (const [args, code, message] of table) {
