@@ -182,8 +182,9 @@ async function estimateOutput(
   if (isUnreadable && endedAs === 'whole' && most !== null) return { output_tokens: most }
   const { thinking } = metered.output
   const visible = bytesOf(metered.output)
-  // Visible thinking is a summary. The time of the real thinking is part of the silence.
-  const worked = (visible - thinking) / 4 + workingMs(metered, call) * tokensPerMs * answers
+  // Visible thinking is a summary. The time of the real thinking is part of the silence, and all of a document's time is.
+  const shownAtOnce = call.isDocument ? visible : thinking
+  const worked = (visible - shownAtOnce) / 4 + workingMs(metered, call) * tokensPerMs * answers
   const tokens = Math.ceil(Math.max(visible / 4, worked))
   const audioMs = hidden.makesMedia ? bytesOut / CHAT_AUDIO_BYTES_PER_MS : 0
   return {

@@ -168,6 +168,11 @@ export class JsonSelection {
 
   drop(): void {
     this.#frame = null
+    this.dropValue()
+  }
+
+  /** The name or value in progress is not read. */
+  dropValue(): void {
     this.#captured.drop()
   }
 

@@ -23,6 +23,7 @@ const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLO
 const [AFTER_ROOT, IN_NAME, IN_STRING, IN_LITERAL] = [6, 7, 8, 9]
 
 const DENSE_BYTES_PER_TOKEN = 8
+const NOTHING = Buffer.alloc(0)
 
 /**
  * Reads a JSON text that arrives in pieces, in one pass and constant memory. A `Shape` says which members to read; the
@@ -49,7 +50,7 @@ export class JsonSkim {
   readonly #selection: JsonSelection
   readonly #marks: MarkTable
   readonly #depthMax: number
-  readonly #utf8 = new Utf8Check()
+  #utf8 = new Utf8Check()
   readonly #string = new JsonString()
   /** The current string, if it cannot be recognised as a mark in one step. */
   readonly #mark = new TextPart()
@@ -96,6 +97,18 @@ export class JsonSkim {
     if (this.#state !== AFTER_ROOT) this.#fail('truncated')
     if (this.#failure !== null) return { kind: 'unreadable', reason: this.#failure }
     return this.#selection.end(this.#offset)
+  }
+
+  /** Ends a text that was cut off: closes what is open. A value that is cut is not read, but the size of a string counts. */
+  endCut(): Skimmed {
+    if (this.#failure !== null || this.#depth === 0) return this.end()
+    this.#utf8 = new Utf8Check()
+    this.#selection.dropValue()
+    // The size of a string includes a closing quote.
+    if (this.#state === IN_STRING) this.#endValue(NOTHING, 1)
+    if (this.#state === IN_LITERAL) this.#endValue(NOTHING, 0)
+    while (this.#depth > 0) this.#close(NOTHING, -1)
+    return this.end()
   }
 
   #scan(bytes: Buffer): void {

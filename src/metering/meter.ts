@@ -161,7 +161,7 @@ export class ReplyJson {
     if (this.#skim === null && this.#bytes <= HELD_BYTES_MAX) this.#pieces.push(Buffer.from(piece))
     else {
       if (this.#skim === null) {
-        this.#skim = new JsonSkim(this.#shape, { depthMax: SKIM_LIMITS.replyDepthMax })
+        this.#skim = skimOf(this.#shape)
         for (const held of this.#pieces) this.#skim.write(held)
         this.#pieces = []
       }
@@ -169,12 +169,24 @@ export class ReplyJson {
     }
   }
 
-  end(): ReplyDocument | null {
-    if (this.#skim !== null) return documentOf(this.#skim.end())
+  /** `whole` false: the text was cut off, and what it has is read. */
+  end(whole = true): ReplyDocument | null {
+    if (this.#skim !== null) return documentOf(whole ? this.#skim.end() : this.#skim.endCut())
     const pieces = this.#pieces
     this.#pieces = []
-    return readJson(this.#shape, pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces))
+    const text = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
+    return readJson(this.#shape, text) ?? (whole ? null : this.#readCut(text))
   }
+
+  #readCut(text: Buffer): ReplyDocument | null {
+    const skim = skimOf(this.#shape)
+    skim.write(text)
+    return documentOf(skim.endCut())
+  }
+}
+
+function skimOf(shape: Shape): JsonSkim {
+  return new JsonSkim(shape, { depthMax: SKIM_LIMITS.replyDepthMax })
 }
 
 /** Only documents with usage are checked for duplicate names. */
@@ -267,7 +279,7 @@ export function meterDocument(reader: ReplyReader, output: Delivered, document: 
   return toMetered(reader.reading(), reader, output)
 }
 
-/** The meter of a JSON reply. Nothing is known before its end. */
+/** The meter of a JSON reply. Nothing is known before its end, or before it is cut off. */
 export class BodyMeter extends ReaderMeter implements Meter {
   readonly #json = new ReplyJson(this.reader.layout.body)
 
@@ -276,9 +288,9 @@ export class BodyMeter extends ReaderMeter implements Meter {
     return chunk
   }
 
-  override end(): Metered {
+  override end(whole = true): Metered {
     this.catchDefects(() => {
-      const document = this.#json.end()
+      const document = this.#json.end(whole)
       if (document !== null) this.reader.readBody(document)
     })
     return super.end()
