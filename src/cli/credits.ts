@@ -96,8 +96,9 @@ async function creditBack(args: readonly string[], options: CommandOptions): Pro
       if (options.json) await printIgnoringClosedPipe(`${answer.text}\n`)
     } catch (error) {
       // Nothing is left to credit, for example after an interrupted command.
-      if (!(error instanceof Failure) || error.code !== 'conflict') throw error
-      outcomes.push(error.details as Outcomes)
+      const details = error instanceof Failure ? (error.details as Partial<Outcomes> | null) : null
+      if (details?.not_credited === undefined) throw error
+      outcomes.push(details as Outcomes)
     }
   }
   await printOutcomes(entries, outcomes, options)

@@ -35,7 +35,7 @@ export const addCredit = defineRoute({
   description:
     '`amount_usd` adds prepaid credit; a negative amount is a correction. `request_ids` credits back what was paid for these ' +
     'calls, once each, as one ledger entry; the spend of the key does not change. If none of the calls is left to ' +
-    'credit: 409 `conflict`. None of this turns enforcement on.',
+    'credit: 409 `conflict`, or 404 `not_found` if the account has none of them. None of this turns enforcement on.',
   body: creditFields,
   repeatable: true,
   status: 201,
@@ -73,13 +73,24 @@ async function creditBack(
 ): Promise<OwnReply> {
   await refusedCalls.written()
   const result = await store.creditBack(command, idempotency)
-  if (result.kind === 'nothing') {
-    const message =
-      'There is nothing to credit back: each of these calls was credited before, cost nothing, or has not ended.'
-    return { kind: 'refused', refusal: refuse('conflict', message, { details: outcomesObject(result) }) }
-  }
+  if (result.kind === 'nothing') return refuseCreditBack(result)
   recheckWaitingCalls()
   return replyIdempotent(result, (done) => ({ ...creditObject(done.entry), ...outcomesObject(done) }))
+}
+
+function refuseCreditBack(outcomes: CreditBackOutcomes): OwnReply {
+  const isUnknown = ({ why }: CreditBackOutcomes['notCredited'][number]) => why === 'not_found'
+  const isKnown = outcomes.alreadyCredited.length > 0 || !outcomes.notCredited.every(isUnknown)
+  const [code, message] = isKnown
+    ? ([
+        'conflict',
+        'There is nothing to credit back: each of these calls was credited before, cost nothing, has not ended, or is unknown.',
+      ] as const)
+    : ([
+        'not_found',
+        'The account has no call with such an id. Check the ids, or use the account of the calls. Calls of old months may have been removed (requests.keep_months).',
+      ] as const)
+  return { kind: 'refused', refusal: refuse(code, message, { details: outcomesObject(outcomes) }) }
 }
 
 function outcomesObject(outcomes: CreditBackOutcomes) {

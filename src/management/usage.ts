@@ -169,7 +169,7 @@ function readQuery(request: OwnRequest<z.infer<typeof usageQuery>>): Omit<UsageQ
   if (groupBy.includes('person') && isKey)
     return invalid(
       'group_by',
-      'group_by must be one or more of day, model, key; person is for admin keys and people.',
+      'group_by must be one or more of day, hour, model, key; person is for admin keys and people.',
     )
   if (groupBy.includes('account') && role !== 'operator')
     return invalid(

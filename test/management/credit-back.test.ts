@@ -80,3 +80,10 @@ test('POST /gateway/v1/credits 400: neither an amount nor calls, or both', async
   assertRefused(both, 400, { code: 'bad_request', param: 'request_ids', message: /cannot be used together/ })
   assert.deepEqual(await balance(), before)
 })
+
+test('POST /gateway/v1/credits 404: the account has none of the calls; 409 if it has one', async () => {
+  const free = await call('status=500')
+  const unknown = await credit({ reason, request_ids: [NONE] })
+  assertRefused(unknown, 404, { code: 'not_found', message: /no call with such an id/ })
+  assertRefused(await credit({ reason, request_ids: [NONE, free.id] }), 409, { code: 'conflict' })
+})
