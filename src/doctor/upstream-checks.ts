@@ -3,13 +3,12 @@ import { readBook } from '../config/read-pricing.ts'
 import { type EgressRules, routeTo } from '../http/egress.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { createSecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
+import { OTHER_MODELS } from '../ledger/prices.ts'
 import { findModel, versionAt } from '../pricing/price-book.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { readOwnUpstreams } from '../store/operations/accounts.ts'
 import { runOn } from '../store/operations/operation.ts'
 import { PRICES } from '../store/operations/prices.ts'
-import { sql } from '../store/operations/sql.ts'
-import { text } from '../store/rows.ts'
 import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
 import { readModelList } from './model-list.ts'
 
@@ -118,23 +117,21 @@ function judgeStatus(
 const WEEK_MS = 7 * 86_400_000
 const NAMES_SHOWN_MAX = 20
 
-/** Models that were called in the last week and have no price now. */
+/** Models that were asked for in the last week and have no price now. Without a price, capped keys are refused. */
 export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) => {
   const opened = await snapshot.catch(() => null)
   if (opened === null) return skipped('there are no calls yet')
-  const since = new Date(nowMs - WEEK_MS).toISOString().slice(0, 10)
-  const rows = await opened.query(
-    sql`SELECT DISTINCT model FROM rollup WHERE day >= ${since} AND unpriced_requests > 0 ORDER BY model`,
-  )
+  const asked = await runOn(opened.query, PRICES.reads.listUnpricedModels(nowMs - WEEK_MS))
   const version = versionAt(
     await readBook(config, await runOn(opened.query, PRICES.brief.readPrices())),
     nowMs,
   )
-  const missing = rows.map((row) => text(row, 'model')).filter((model) => findModel(version, model) === null)
+  const isMissing = (model: string) => model !== OTHER_MODELS && findModel(version, model) === null
+  const missing = [...new Set(asked.map(({ model }) => model).filter(isMissing))].sort()
   if (missing.length === 0) return ok(`all models of the last week have a price in ${version.id}`)
   const more = missing.length > NAMES_SHOWN_MAX ? ` and ${missing.length - NAMES_SHOWN_MAX} more` : ''
   return warning(
     `models of the last week without a price: ${missing.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
-    'Set their prices with `tollgate prices set` (docs/PRICES.md).',
+    'Set their prices with `tollgate prices set`; `tollgate prices missing` counts their calls (docs/PRICES.md).',
   )
 }

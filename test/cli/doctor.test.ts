@@ -165,20 +165,28 @@ test("doctor checks the accounts' own upstream keys, and names the account but n
   )
 })
 
-test('models of the last week without a price are listed', async () => {
+test('models of the last week without a price are listed, whether their calls passed or were refused', async () => {
   const simulator = await startSimulator({})
   opened.push(simulator)
   await using gateway = await startGateway({ chatUrl: simulator.chatUrl })
-  const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${gateway.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'gpt-6-cyber', messages: [{ role: 'user', content: 'Hello' }] }),
-  })
-  assert.equal(reply.status, 200, await reply.text())
+  const { key: capped } = await gateway.createKey('capped', { monthly_budget_usd: 5 })
+  const call = async (key: string, model: string) => {
+    const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+    })
+    await response.text()
+    return response.status
+  }
+  assert.equal(await call(gateway.apiKey, 'gpt-6-cyber'), 200)
+  assert.equal(await call(capped, 'gpt-7-sol'), 400)
+  // The answer includes all refusals so far, so they are in the database.
+  await gateway.manage('GET', '/gateway/v1/prices/missing')
   // A call without a model needs no price.
   await (await fetch(`${gateway.url}/v1/models`, { headers: { 'x-api-key': gateway.apiKey } })).text()
   const store = gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }
   const { of } = await doctor({ TOLLGATE_DATA_DIR: gateway.dataDir, ...store })
   assert.equal(of('prices')?.state, 'warning')
-  assert.match(of('prices')?.found ?? '', /without a price: gpt-6-cyber$/)
+  assert.match(of('prices')?.found ?? '', /without a price: gpt-6-cyber, gpt-7-sol$/)
 })
