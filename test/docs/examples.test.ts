@@ -7,6 +7,9 @@ import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { Secret } from '../../src/kernel/secret.ts'
+import { DASHBOARD_URL, PersonBrowser } from '../sign-in/person-browser.ts'
+import { settingsOf } from '../sign-in/played-people.ts'
 import { root } from '../style/source-tree.ts'
 import { closedPort } from '../support/closed-port.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
@@ -56,7 +59,7 @@ async function run(file: string, ...args: readonly string[]): Promise<string> {
 test('README.md of the examples names each of them', () => {
   const text = readFileSync(join(root, 'examples/README.md'), 'utf8')
   const files = globSync('examples/*.{mjs,py,sh}', { cwd: root }).map((path) => basename(path))
-  assert.equal(files.length, 5)
+  assert.equal(files.length, 6)
   for (const file of files) assert.ok(text.includes(`(${file})`), file)
 })
 
@@ -121,6 +124,55 @@ test('receive-webhooks.py prints a genuine message once, and refuses a forged on
       body: '{}',
     })
     assert.equal(forged.status, 400)
+  } finally {
+    child.kill('SIGKILL')
+  }
+})
+
+/** Signs in at the pages of the provider, as a browser does. Returns the address that leads back to the gateway. */
+async function typeName(name: string, authorizationUrl: string, issuer: string): Promise<string> {
+  const cookies = new Map<string, string>()
+  let address = authorizationUrl
+  let typed: URLSearchParams | undefined
+  while (address.startsWith(issuer)) {
+    const cookie = [...cookies].map((pair) => pair.join('=')).join('; ')
+    const method = typed === undefined ? 'GET' : 'POST'
+    const body = typed === undefined ? {} : { body: typed }
+    const response = await fetch(address, { method, redirect: 'manual', headers: { cookie }, ...body })
+    for (const line of response.headers.getSetCookie()) {
+      const [, key = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(key, value)
+    }
+    const next = response.headers.get('location')
+    const [, prompt] = /name="prompt" value="(\w+)"/.exec(await response.text()) ?? []
+    if (next === null && prompt === undefined) throw new Error(`${address}: ${response.status}`)
+    typed =
+      next === null ? new URLSearchParams({ prompt: prompt ?? '', login: name, password: 'x' }) : undefined
+    if (next !== null) address = new URL(next, address).href
+  }
+  return address
+}
+
+test('with local-identity-provider.mjs, people sign in, and the named ones are operators', async () => {
+  const issuer = `http://localhost:${await closedPort()}`
+  const child = spawn(process.execPath, [join(root, 'examples/local-identity-provider.mjs'), 'grace'], {
+    env: { ...env, ISSUER: issuer, DASHBOARD_URL },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const clientSecret = new Secret('trial-secret-of-this-machine')
+  const signIn = { ...settingsOf({ issuer }), clientSecret }
+  await using people = await startGateway({ settings: { signIn } })
+  try {
+    await withDeadline(once(child.stdout, 'data'), () => 'the provider did not start')
+    for (const [name, role] of [
+      ['grace', 'operator'],
+      ['ada', 'member'],
+    ] as const) {
+      const browser = new PersonBrowser(people)
+      const callback = await typeName(name, await browser.begin(), issuer)
+      assert.equal((await browser.open(callback)).status, 302)
+      assert.equal((await browser.session())?.['role'], role)
+    }
   } finally {
     child.kill('SIGKILL')
   }
