@@ -23,7 +23,7 @@ import { type CreatedGateway, createGateway, type Opened, type Surroundings } fr
 import { createManagement } from './create-management.ts'
 import { openInstallation } from './installation.ts'
 import { openMetricsListener } from './metrics-listener.ts'
-import { createModelProbe } from './offered-models.ts'
+import { ModelProbe } from './offered-models.ts'
 import { openSignIn } from './open-sign-in.ts'
 import { PriceSource } from './price-source.ts'
 
@@ -138,7 +138,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     if (config.deferredPoll) deferrals.start()
     signIn?.start()
   }
-  const modelProbe = createModelProbe({
+  const modelProbe = new ModelProbe({
     store,
     clock,
     log,

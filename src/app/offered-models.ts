@@ -1,9 +1,8 @@
 import type { Config } from '../config/read-config.ts'
-import type { Probe } from '../doctor/upstream-checks.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import { createWorkLoop } from '../kernel/work-loop.ts'
+import { createWorkLoop, type WorkLoop } from '../kernel/work-loop.ts'
 import { findModel, versionAt } from '../pricing/price-book.ts'
 import type { Store } from '../store/store.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
@@ -34,77 +33,86 @@ interface Sources {
  * Asks the installation's upstreams for their models: each node at its start, then one node a day, whose answer the others
  * read. With it, the gateway tells models without a price from names that clients invent.
  */
-export function createModelProbe({ store, config, clock, log, counts, priceSource }: Sources) {
-  const stopping = new AbortController()
-  let isFirst = true
+export class ModelProbe {
+  readonly #sources: Sources
+  readonly #stopping = new AbortController()
+  readonly #loop: WorkLoop
+  #isFirst = true
 
-  async function probe(former: Offered | null, atMs: number): Promise<Offered | null> {
+  constructor(sources: Sources) {
+    this.#sources = sources
+    this.#loop = createWorkLoop({
+      poll: () => this.#poll(),
+      onFailure(error) {
+        const cause = (error as Error).message
+        sources.log.warn({ cause }, "the upstreams' models could not be read; retry in an hour")
+        return HOUR_MS
+      },
+      stopping: this.#stopping.signal,
+    })
+  }
+
+  start(): void {
+    this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#loop.ended()
+  }
+
+  async #poll(): Promise<number> {
+    const { store, clock } = this.#sources
+    const text = await store.readSetting(OFFERED)
+    const former = text === null ? null : (JSON.parse(text) as Offered)
+    if (former !== null) this.#use(former)
+    const atMs = clock.nowMs()
+    // At its start, each node asks: its own URL and key may be wrong. After that, one node claims the day.
+    if (!this.#isFirst) {
+      const isDue = former === null || former.atMs <= atMs - DAY_MS
+      const claim = JSON.stringify({ ...former, atMs })
+      if (!isDue || (text !== null && !(await store.replaceSetting(OFFERED, text, claim)))) return HOUR_MS
+    }
+    this.#isFirst = false
+    const offered = await this.#probe(former, atMs)
+    if (offered === null || this.#stopping.signal.aborted) return HOUR_MS
+    await store.writeSetting(OFFERED, JSON.stringify(offered))
+    this.#use(offered)
+    return HOUR_MS
+  }
+
+  async #probe(former: Offered | null, atMs: number): Promise<Offered | null> {
+    const { config, log } = this.#sources
     const { probeUpstreams } = await import('../doctor/upstream-checks.ts')
-    const probes = await probeUpstreams(config, stopping.signal)
-    if (stopping.signal.aborted) return former
+    const probes = await probeUpstreams(config, this.#stopping.signal)
+    if (this.#stopping.signal.aborted) return former
     for (const { result } of probes)
       if (result.state !== 'ok') log.warn({ check: 'upstream_keys', todo: result.todo }, result.found)
     const listed = probes.flatMap(({ surface, models }) =>
       models === null ? [] : [[surface, models] as const],
     )
-    warnOfUnpriced(probes)
+    warnOfUnpriced(
+      listed.flatMap(([, models]) => models),
+      this.#sources,
+    )
     return { atMs, models: { ...former?.models, ...Object.fromEntries(listed) } }
   }
 
-  function warnOfUnpriced(probes: readonly Probe[]): void {
-    const version = versionAt(priceSource.book, clock.nowMs())
-    const names = probes
-      .flatMap(({ models }) => models ?? [])
-      .filter((name) => findModel(version, name) === null)
-    if (names.length === 0) return
-    const more = names.length > NAMES_SHOWN_MAX ? ` and ${names.length - NAMES_SHOWN_MAX} more` : ''
-    log.warn(
-      { check: 'prices', todo: 'Set their prices with `tollgate prices set`, if they are called.' },
-      `upstream offers models without a price: ${names.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
-    )
-  }
-
-  function use({ models }: Offered): void {
+  #use({ models }: Offered): void {
     for (const surface of SURFACE_NAMES) {
       const listed = models[surface]
-      counts.useOffered(surface, listed === undefined ? null : new Set(listed))
+      this.#sources.counts.useOffered(surface, listed === undefined ? null : new Set(listed))
     }
   }
+}
 
-  async function poll(): Promise<number> {
-    const text = await store.readSetting(OFFERED)
-    const former = text === null ? null : (JSON.parse(text) as Offered)
-    if (former !== null) use(former)
-    const atMs = clock.nowMs()
-    const isDue = former === null || former.atMs <= atMs - DAY_MS
-    if (!isFirst && !isDue) return HOUR_MS
-    const claim = JSON.stringify({ ...former, atMs })
-    // At its start, each node asks: its own URL and key may be wrong.
-    if (!isFirst && text !== null && !(await store.replaceSetting(OFFERED, text, claim))) return HOUR_MS
-    isFirst = false
-    const offered = await probe(former, atMs)
-    if (offered === null || stopping.signal.aborted) return HOUR_MS
-    await store.writeSetting(OFFERED, JSON.stringify(offered))
-    use(offered)
-    return HOUR_MS
-  }
-
-  const loop = createWorkLoop({
-    poll,
-    onFailure(error) {
-      log.warn(
-        { cause: (error as Error).message },
-        "the upstreams' models could not be read; retry in an hour",
-      )
-      return HOUR_MS
-    },
-    stopping: stopping.signal,
-  })
-  return {
-    start: loop.start,
-    async stop(): Promise<void> {
-      stopping.abort()
-      await loop.ended()
-    },
-  }
+function warnOfUnpriced(offered: readonly string[], { priceSource, clock, log }: Sources): void {
+  const version = versionAt(priceSource.book, clock.nowMs())
+  const names = offered.filter((name) => findModel(version, name) === null)
+  if (names.length === 0) return
+  const more = names.length > NAMES_SHOWN_MAX ? ` and ${names.length - NAMES_SHOWN_MAX} more` : ''
+  log.warn(
+    { check: 'prices', todo: 'Set their prices with `tollgate prices set`, if they are called.' },
+    `upstream offers models without a price: ${names.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
+  )
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { mock } from 'node:test'
-import { createModelProbe } from '../../src/app/offered-models.ts'
+import { ModelProbe } from '../../src/app/offered-models.ts'
 import { readConfig } from '../../src/config/read-config.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
@@ -146,12 +146,13 @@ test('after the start, one node a day asks, the others take its answer, and a fa
   }
   const config = readConfig({ TOLLGATE_CHAT_URL: `${host}/chat/v1`, TOLLGATE_CHAT_KEY: 'k' }, '/nowhere')
   const known = new Map<string, number | undefined>()
-  const probes = ['a', 'b'].map((node) =>
-    createModelProbe({
-      ...{ store, config, log: createLog('silent'), priceSource: { book: shippedBook() } },
-      clock: { ...systemClock, nowMs: () => nowMs },
-      counts: { useOffered: (surface, models) => void known.set(`${node} ${surface}`, models?.size) },
-    }),
+  const probes = ['a', 'b'].map(
+    (node) =>
+      new ModelProbe({
+        ...{ store, config, log: createLog('silent'), priceSource: { book: shippedBook() } },
+        clock: { ...systemClock, nowMs: () => nowMs },
+        counts: { useOffered: (surface, models) => void known.set(`${node} ${surface}`, models?.size) },
+      }),
   )
   const written = async (begin: () => void) => {
     const write = new Promise<void>((resolve) => {
@@ -165,7 +166,7 @@ test('after the start, one node a day asks, the others take its answer, and a fa
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     const before = lists.length
-    for (const probe of probes) await written(probe.start)
+    for (const probe of probes) await written(() => probe.start())
     assert.equal(lists.length, before + 2)
     pages['/chat/v1/models'] = { data: [{ id: 'gpt-10' }] }
     nowMs += 24 * HOUR_MS

@@ -17,7 +17,7 @@ const files = readSourceTree('src')
 const LIMITS = [
   { what: 'classes with more than 12 fields', found: above(12, fieldsOfClasses(files)), max: 4 },
   { what: 'classes with more than 16 fields', found: above(16, fieldsOfClasses(files)), max: 0 },
-  { what: 'functions of more than 60 lines', found: above(60, linesOfFunctions(files)), max: 7 },
+  { what: 'functions of more than 60 lines', found: above(60, linesOfFunctions(files)), max: 6 },
   { what: 'names that two modules export', found: namesExportedTwice(files), max: 0 },
   { what: 'names of types declared twice', found: typesDeclaredTwice(files), max: 8 },
   { what: 'files that test words of a provider', found: testsOfProviderWords(files), max: 3 },
