@@ -3,6 +3,7 @@ import { InstallationError, StoreGone, StoreRefused, StoreUnavailable } from '..
 import { limits } from '../../kernel/limits.ts'
 import type { BoundValue, Statement } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
+import { StatementGroup, type StatementResult } from './statement-group.ts'
 
 /**
  * PostgreSQL for the parts of the store. `int8` is a bigint, `bytea` a Buffer, `jsonb` parsed, `int4` a number, `bool`
@@ -53,7 +54,7 @@ interface PoolOptions {
 }
 
 /** Batch statements always use an index. A node that is suspended in a batch loses its locks after 1 s. */
-function batchSettings(statementMs: number): readonly (readonly [name: string, value: string])[] {
+function batchSettings(statementMs: number): Settings {
   return [
     ['lock_timeout', String(Math.round((statementMs * 5) / 6))],
     ['idle_in_transaction_session_timeout', String(Math.round((statementMs * 5) / 9))],
@@ -61,6 +62,23 @@ function batchSettings(statementMs: number): readonly (readonly [name: string, v
     ...(['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin'] as const).map(
       (plan) => [plan, 'off'] as const,
     ),
+  ]
+}
+
+const BEGIN: Statement = { text: 'BEGIN', values: [], name: 'BEGIN' }
+
+type Settings = readonly (readonly [name: string, value: string])[]
+
+/** For the transaction, because the connection may be a pooler's. */
+function setLocal(settings: Settings): Statement {
+  const set = settings.map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  return { text: `SELECT ${set.join(', ')}`, values: [] }
+}
+
+function timeouts(idleMs: number, totalMs: number): Settings {
+  return [
+    ['idle_in_transaction_session_timeout', String(idleMs)],
+    ['statement_timeout', String(Math.round(0.9 * totalMs))],
   ]
 }
 
@@ -72,11 +90,7 @@ export function openPool(options: PoolOptions): Pool {
   const { url, connectionsMax, connectMs, statementMs, deadlines, isHot = false } = options
   const hotSettings = batchSettings(statementMs)
   const setsAtConnect = isHot && deadlines
-  // SET LOCAL, because the connection may be a pooler's.
-  const begin =
-    setsAtConnect || !isHot
-      ? 'BEGIN'
-      : `BEGIN; ${hotSettings.map(([name, value]) => `SET LOCAL ${name} = '${value}'`).join('; ')}`
+  const begin = [BEGIN, ...(isHot && !setsAtConnect ? [setLocal(hotSettings)] : [])]
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'tollgate',
@@ -89,7 +103,6 @@ export function openPool(options: PoolOptions): Pool {
     ...(deadlines
       ? { statement_timeout: 0.9 * statementMs, idle_in_transaction_session_timeout: 2 * statementMs }
       : {}),
-    ...(isHot ? { pipeline: true } : {}),
     ...(setsAtConnect
       ? { options: hotSettings.map(([name, value]) => `-c ${name}=${value}`).join(' ') }
       : {}),
@@ -128,15 +141,20 @@ export function openPool(options: PoolOptions): Pool {
 
   return {
     query: (text, values) =>
-      withRetry(() => withConnection(async (lease) => (await run(lease, { text, values })).rows)),
+      withRetry(() =>
+        withConnection(async (lease) => {
+          if (values === undefined) return await runScript(lease, text)
+          return (await runTogether(lease, [{ text, values: values as BoundValue[] }]))[0]?.rows ?? []
+        }),
+      ),
     transaction(work, limits) {
       const totalMs = Math.max(statementMs, limits?.totalMs ?? 0)
-      const settings =
-        limits === undefined
-          ? ''
-          : `; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleMs}; SET LOCAL statement_timeout = ${Math.round(0.9 * totalMs)}`
+      const settings = limits === undefined ? [] : [setLocal(timeouts(limits.idleMs, totalMs))]
       return withRetry(() =>
-        withConnection((lease) => inTransaction(lease, work, begin + settings, setsAtConnect), totalMs),
+        withConnection(
+          (lease) => inTransaction(lease, work, [...begin, ...settings], setsAtConnect),
+          totalMs,
+        ),
       )
     },
     close() {
@@ -160,28 +178,32 @@ interface Lease {
 async function inTransaction<T>(
   lease: Lease,
   work: (tx: Transaction) => Promise<T>,
-  begin: string,
+  begin: readonly Statement[],
   cachesStatements: boolean,
 ): Promise<T> {
-  let before: readonly Sent[] = [{ text: begin }]
+  let before = begin
   let isOpen = true
 
   const pipeline: Transaction['pipeline'] = async (statements, end) => {
-    const named = cachesStatements ? statements : statements.map(({ text, values }) => ({ text, values }))
-    const sent = [...before, ...named, ...(end === null ? [] : [{ text: end }])]
-    const results = await runTogether(lease, sent)
+    const sent = [...before, ...statements, ...(end === null ? [] : [{ text: end, values: [], name: end }])]
+    const named = cachesStatements ? sent : sent.map(({ text, values }) => ({ text, values }))
+    const results = await runTogether(lease, named)
     const rows = results.slice(before.length, before.length + statements.length)
     before = []
     if (end !== null) isOpen = false
     // If `work` swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
-    if (end === 'COMMIT' && results.at(-1)?.command !== 'COMMIT')
+    if (end === 'COMMIT' && results.at(-1)?.tag !== 'COMMIT')
       throw new StoreRefused('a statement of the transaction failed')
     return rows.map((result) => result.rows)
   }
   const tx: Transaction = {
     pipeline,
-    query: async (text, values = []) =>
-      (await pipeline([{ text, values: values as BoundValue[] }], null))[0] ?? [],
+    async query(text, values) {
+      if (values !== undefined)
+        return (await pipeline([{ text, values: values as BoundValue[] }], null))[0] ?? []
+      await pipeline([], null)
+      return await runScript(lease, text)
+    },
   }
   try {
     const result = await work(tx)
@@ -194,40 +216,47 @@ async function inTransaction<T>(
 
 /** Rolls back, and returns the error for the caller. Unknown errors of `work` are defects, or invalid commands. */
 async function rollBack(lease: Lease, error: unknown): Promise<Error> {
-  if (!lease.broken) await run(lease, { text: 'ROLLBACK' })
+  if (!lease.broken) await runScript(lease, 'ROLLBACK')
   // An InstallationError is a message to the operator, of an import or a migration.
   const isKnown = [StoreUnavailable, StoreRefused, InstallationError].some((kind) => error instanceof kind)
   if (isKnown) return error as Error
   return new StoreRefused(error instanceof Error ? error.message : String(error), { cause: error })
 }
 
-const IN_FAILED_TRANSACTION = '25P02'
-
-/** Sends statements without waiting for each other's rows. After a failure the database refuses the later ones. */
-async function runTogether(lease: Lease, sent: readonly Sent[]): Promise<pg.QueryResult<Row>[]> {
-  const outcomes = await Promise.allSettled(sent.map((each) => run(lease, each)))
-  const failures = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason)
-  if (failures.length > 0)
-    throw failures.find((failure) => sqlState(failure) !== IN_FAILED_TRANSACTION) ?? failures[0]
-  return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<pg.QueryResult<Row>>).value)
-}
-
-interface Sent {
-  readonly text: string
-  readonly values?: readonly unknown[] | undefined
-  readonly name?: string | undefined
-}
-
-async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.QueryResult<Row>> {
-  // 0 would mean no deadline.
-  const query_timeout = Math.max(1, lease.dueMs - performance.now())
-  const statement = { text, values: [...values], query_timeout }
+async function runTogether(
+  lease: Lease,
+  statements: readonly Statement[],
+): Promise<readonly StatementResult[]> {
+  if (statements.length === 0) return []
   try {
-    return await lease.client.query<Row>(name === undefined ? statement : { ...statement, name })
+    return await new Promise((resolve, reject) => {
+      const deliver = (error: Error | null, results: readonly StatementResult[]): void =>
+        error === null ? resolve(results) : reject(error)
+      lease.client.query(new StatementGroup(statements, getTypeParser, timeLeftMs(lease), deliver))
+    })
   } catch (error) {
-    lease.broken ||= !leavesConnectionUsable(error)
-    throw storeFailure(error instanceof pg.DatabaseError ? error : (losses.get(lease.client) ?? error))
+    throw failureOf(lease, error)
   }
+}
+
+/** Runs a text that may have several statements. */
+async function runScript(lease: Lease, text: string): Promise<readonly Row[]> {
+  try {
+    const statement = { text, query_timeout: timeLeftMs(lease) }
+    return (await lease.client.query<Row>(statement)).rows
+  } catch (error) {
+    throw failureOf(lease, error)
+  }
+}
+
+/** 0 would mean no deadline. */
+function timeLeftMs({ dueMs }: Lease): number {
+  return Math.max(1, dueMs - performance.now())
+}
+
+function failureOf(lease: Lease, error: unknown): Error {
+  lease.broken ||= !leavesConnectionUsable(error)
+  return storeFailure(error instanceof pg.DatabaseError ? error : (losses.get(lease.client) ?? error))
 }
 
 /** Set parsers per pool: pg's own table is global to the process. */
