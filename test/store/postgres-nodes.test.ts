@@ -117,3 +117,45 @@ nodesTest(
     )
   },
 )
+
+for (const [what, keyOf, row] of [
+  ['a budget', () => 'a', 'SELECT 1 FROM budget FOR UPDATE'],
+  ['an account', (node: number) => nth(['a', 'b', 'c'], node), 'SELECT 1 FROM account FOR UPDATE'],
+] as const)
+  nodesTest(
+    `of the batches that wait for ${what}, one waits for the row and the others wait in line, in turn`,
+    ['a', 'b', 'c'],
+    async (stores, database) => {
+      for (const name of ['a', 'b', 'c']) await addKey(nth(stores, 0), name)
+      const other = new pg.Client(database.url)
+      await other.connect()
+      await other.query(`BEGIN; ${row}`)
+      const admissions = ids(3).map((id, i) => nth(stores, i).admit(opening(id, keyOf(i))))
+      await until('all wait', async () => (await waitingIn(database)) === 3)
+      const inLine = "datname = current_database() AND wait_event = 'advisory'"
+      const waiting = await database.query(`SELECT pid FROM pg_stat_activity WHERE ${inLine}`)
+      assert.equal(waiting.length, 2, 'more than one wakes when the row changes')
+      await other.query('COMMIT')
+      await other.end()
+      for (const { kind } of await Promise.all(admissions)) assert.equal(kind, 'admitted')
+    },
+  )
+
+nodesTest('a batch of very many keys needs few locks for its lines', ['a'], async ([store], database) => {
+  assert.ok(store !== undefined)
+  const names = Array.from({ length: 100 }, (_, i) => `key-${i}`)
+  for (const name of names) await addKey(store, name)
+  const other = new pg.Client(database.url)
+  await other.connect()
+  await other.query('BEGIN; SELECT 1 FROM account FOR UPDATE')
+  const admissions = ids(100).map((id, i) => store.admit(opening(id, nth(names, i))))
+  await until('the batch waits', async () => (await waitingIn(database)) === 1)
+  const held = await database.query(
+    `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+     WHERE locktype = 'advisory' AND datname = current_database()`,
+  )
+  assert.ok(held.length > 1 && held.length <= 48, `${held.length} locks`)
+  await other.query('COMMIT')
+  await other.end()
+  for (const { kind } of await Promise.all(admissions)) assert.equal(kind, 'admitted')
+})

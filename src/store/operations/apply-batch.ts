@@ -36,7 +36,12 @@ export function* applyBatch(
   }
   const { settlements, settled, writes: settlementWrites } = settleCalls(batch.closings, rows)
   const admission = admitCalls(batch.openings, rows, context.node?.id ?? LOCAL_NODE)
-  const writes = [rows.money.budgetWrites(), ...settlementWrites, ...admission.writes]
+  const writes = [
+    rows.money.budgetWrites(),
+    ...settlementWrites,
+    ...admission.writes,
+    rows.money.accountLine(),
+  ]
   yield* writeBatch(writes, settlements, rows)
   const results = { settle: settled.values(), admit: admission.admitted.values() }
   return commands.map(

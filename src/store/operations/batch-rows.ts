@@ -13,13 +13,14 @@ import {
   MoneyRows,
 } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { NO_STATEMENT, prepare, prepareDeletes, prepareLocks, prepareReads } from './prepared.ts'
+import { NO_STATEMENT, prepare, prepareDeletes, prepareLine, prepareLocks, prepareReads } from './prepared.ts'
 import { raw } from './sql.ts'
 
 /**
  * Locks and reads what a batch of calls decides by. On PostgreSQL every batch and every command locks in this order, so
  * that none waits in a circle: the node; budgets by id; accounts with a ceiling or enforced credit, by id; the other
- * accounts, by id, when it adds to them in its last statement. The lock of a budget is the lock of its keys and holds:
+ * accounts, by id, when it adds to them in its last statement. A batch first waits in line for the rows of each
+ * of the last three. The lock of a budget is the lock of its keys and holds:
  * whoever changes a key or closes a hold has it. Keys and accounts are read in later statements than the locks, because
  * a statement of PostgreSQL sees what was committed before it began, not before it got its lock.
  */
@@ -132,10 +133,16 @@ export type ClosedCall = ReturnType<typeof CLOSED.read> & CallOwner
 const LOCK_NODE = prepare`
   SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
 
-const LOCK_BUDGETS = prepareReads(`SELECT ${BUDGET_COLUMNS} FROM budget b`, 'b.id', 'FOR NO KEY UPDATE')
-
 /** Other accounts are not locked, because all nodes would queue for their rows. */
 export const IS_LIMITED = '(credit_enforced OR monthly_budget_nanos IS NOT NULL)'
+
+const LINE_UP = prepareLine([
+  'SELECT id FROM account WHERE id = ANY (',
+  `) AND ${IS_LIMITED} UNION ALL SELECT unnest(`,
+  ')',
+])
+
+const LOCK_BUDGETS = prepareReads(`SELECT ${BUDGET_COLUMNS} FROM budget b`, 'b.id', 'FOR NO KEY UPDATE')
 
 const LOCK_LIMITED_ACCOUNTS = prepareLocks('account', IS_LIMITED)
 
@@ -187,6 +194,7 @@ export function* readBatch(
   const { keys, budgets, accounts } = cached
   const rows = yield step([
     node === null ? NO_STATEMENT : LOCK_NODE([node.id, node.epoch]),
+    LINE_UP([...accountIds], [...budgetIds]),
     LOCK_BUDGETS(missing(budgetIds, budgets)),
     LOCK_LIMITED_ACCOUNTS([...accountIds]),
     DELETE_HOLDS(ids),
@@ -196,7 +204,7 @@ export function* readBatch(
     clock === 'database' ? READ_CLOCK([]) : NO_STATEMENT,
     ...withFile.map(({ digest, models }) => READ_FILE([digest, models.batchFile])),
   ])
-  const [nodes = [], budgetRows = [], , holdRows = [], keyRows = [], accountRows = [], settingRows = []] =
+  const [nodes = [], , budgetRows = [], , holdRows = [], keyRows = [], accountRows = [], settingRows = []] =
     rows
   if (node !== null && nodes.length === 0) return null
   const holds = new Map(holdRows.map((row) => [text(row, 'id'), HOLD.read(row)]))
@@ -219,9 +227,9 @@ export function* readBatch(
       closedRows.map((row) => [text(row, 'id'), { ...CLOSED.read(row), budgetId: text(row, 'budget_id') }]),
     ),
     money: new MoneyRows(budgets, accounts),
-    files: new Map(withFile.map((opening, n) => [opening, rows[8 + n]?.[0]])),
+    files: new Map(withFile.map((opening, n) => [opening, rows[9 + n]?.[0]])),
     settings: current,
-    nowMs: clock === 'database' ? number(present(rows[7]?.[0]), 'now_ms') : null,
+    nowMs: clock === 'database' ? number(present(rows[8]?.[0]), 'now_ms') : null,
   }
 }
 

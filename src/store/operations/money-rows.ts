@@ -5,7 +5,7 @@ import type { AccountRecord } from '../../ledger/account.ts'
 import { monthOf, nextDayMs, nextMonthMs, startOfDayMs } from '../../ledger/calendar.ts'
 import type { Budget, CallOwner } from '../../ledger/call.ts'
 import { nanos, present, type Row, recordOf, text } from '../rows.ts'
-import { type BulkStatement, prepare, prepareUpdates } from './prepared.ts'
+import { type BulkStatement, NO_STATEMENT, prepare, prepareLine, prepareUpdates } from './prepared.ts'
 import { onPostgres, raw } from './sql.ts'
 
 /** The budgets and accounts of a batch. They are locked (budgets, then accounts, each by id), read and written once. */
@@ -151,6 +151,12 @@ export class MoneyRows {
     )
   }
 
+  /** Waits in line for the accounts that are not locked yet. */
+  accountLine(): BulkStatement {
+    const shared = [...this.#added.keys()].filter((account) => !isLimited(account))
+    return shared.length === 0 ? NO_STATEMENT : LINE_UP_TO_ADD(shared.map(({ id }) => id))
+  }
+
   /** Adds to the accounts, in the order of their ids. Nothing may follow but the commit: nodes wait for these rows. */
   accountWrites(): readonly BulkStatement[] {
     const inOrder = [...this.#added].sort(([a], [b]) => (a.id < b.id ? -1 : 1))
@@ -195,6 +201,8 @@ const WRITE_BUDGETS = prepareUpdates(
   ],
   ['id'],
 )
+
+const LINE_UP_TO_ADD = prepareLine(["SELECT 'add to ' || unnest(", ')'])
 
 /** Fails if the account's terms have changed since they were read, so that the batch runs again. */
 const ADD_TO_ACCOUNT = prepare`${onPostgres('WITH added AS (')}
@@ -285,6 +293,10 @@ export function accountCeilings(account: AccountSums, day: string, atMs = startO
   const spentNanos = account.month === day.slice(0, 7) ? account.spentNanos : 0n
   const resetsAtMs = nextMonthMs(atMs)
   return [{ scope: 'account', period: 'month', spentNanos, heldNanos, capNanos, resetsAtMs }]
+}
+
+export function isLimited({ creditEnforced, monthlyBudgetNanos }: AccountState): boolean {
+  return creditEnforced || monthlyBudgetNanos !== null
 }
 
 export const budgetState = recordOf<BudgetState>

@@ -95,6 +95,29 @@ export function prepareLocks(table: string, condition: string): ForKeys {
   })
 }
 
+/** PostgreSQL has room for 64 locks per transaction (`max_locks_per_transaction`). A batch has at most three such lists. */
+const LINE_MAX = 16
+
+/**
+ * Waits in line for what `names` selects, before a later statement locks rows. When a row changes, PostgreSQL wakes all
+ * who wait for it, and any of them gets it: behind 50 nodes, some waited until they failed. Whoever waits for an advisory
+ * lock is woken alone, in turn. No decision depends on a line, so further rows have none.
+ */
+export function prepareLine(names: readonly [string, ...string[]]): (...lists: List[]) => BulkStatement {
+  const [first, ...rest] = names
+  const last = rest.pop() ?? ''
+  const wait = 'SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM ('
+  const text = [`${wait}${first}`, ...rest, `${last} ORDER BY 1) AS line (name)`]
+  const all = new Prepared(
+    text,
+    text.slice(1).map(() => 'text[]'),
+  )
+  return (...lists) => ({
+    ...NO_STATEMENT,
+    forAllRows: () => ({ prepared: all, values: lists.map((ids) => ids.toSorted().slice(0, LINE_MAX)) }),
+  })
+}
+
 /** Deletes the rows with these ids, and returns them. */
 export function prepareDeletes(table: string, returning: string): ForKeys {
   return prepareForKeys(`DELETE FROM ${table}`, 'id', `RETURNING ${returning}`, `RETURNING ${returning}`)

@@ -4,6 +4,7 @@ import { CLOSING_NAMES, columnOf, TOKEN_COLUMNS } from '../../ledger/call-column
 import { snakeCase } from '../columns.ts'
 import { present } from '../rows.ts'
 import type { BatchRows, ClosedCall, HoldRow } from './batch-rows.ts'
+import { isLimited } from './money-rows.ts'
 import { type BulkStatement, prepareInserts, prepareUpdates } from './prepared.ts'
 import { ceilingsOf, type SettledCall, type Settlement } from './settlement-events.ts'
 import type { BoundValue } from './sql.ts'
@@ -126,7 +127,7 @@ function settleCall(
   if (boundNanos > 0n && exceedsHold(closing, call))
     money.raiseOverrun(call.budgetId, month, costNanos - boundNanos)
   const account = money.account(accountId)
-  const { creditedNanos, chargedNanos, heldNanos, creditEnforced, monthlyBudgetNanos } = account
+  const { creditedNanos, chargedNanos, heldNanos, creditEnforced } = account
   return {
     closing,
     call,
@@ -134,7 +135,7 @@ function settleCall(
     model: closing.modelServed ?? call.modelAsked ?? '',
     ceilings: ceilingsOf(call, money),
     balance: { creditedNanos, chargedNanos, heldNanos, creditEnforced },
-    isLimited: creditEnforced || monthlyBudgetNanos !== null,
+    isLimited: isLimited(account),
   }
 }
 
