@@ -46,11 +46,8 @@ export type Bill = Omit<
 export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
 
 export function billWithoutCost(answer: AnswerHead | null): Bill {
-  return { ...NOTHING_BILLED, state: 'settled', ...answeredAs(answer) }
-}
-
-function answeredAs(answer: AnswerHead | null) {
-  return { status: answer?.status ?? null, upstreamRequestId: answer?.upstreamRequestId ?? null }
+  const { status = null, upstreamRequestId = null } = answer ?? {}
+  return { ...NOTHING_BILLED, state: 'settled', status, upstreamRequestId }
 }
 
 export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }

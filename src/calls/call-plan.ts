@@ -94,13 +94,10 @@ export function planRequest(request: RequestToPlan, prices: Prices): CallPlan {
   if (endpoint?.billing === 'metered') {
     const byDefault = profile.model === null ? modelFor(profile, version) : null
     const models = namedModels(endpoint, request.path, request.facts, request.query, byDefault)
-    return meteredPlan(endpoint, { ...basePlan(profile, version, settings), models }, settings)
+    return meteredPlan(endpoint, basePlan(profile, models, version, settings), settings)
   }
-  const base = {
-    ...basePlan(profile, version, settings),
-    models: namedModels(endpoint, request.path, request.facts, request.query),
-    objectReader: endpoint?.shows ?? null,
-  }
+  const models = namedModels(endpoint, request.path, request.facts, request.query)
+  const base = { ...basePlan(profile, models, version, settings), objectReader: endpoint?.shows ?? null }
   const kind = endpoint?.makes
   if (settings.polls && (kind === 'message_batch' || kind === 'batch'))
     return batchPlan(base, request, kind, settings)
@@ -111,13 +108,10 @@ export function planRequest(request: RequestToPlan, prices: Prices): CallPlan {
 
 /** The plan of a Realtime turn, which has no HTTP request. */
 export function planTurn(turn: SocketTurn, prices: Prices): CallPlan {
-  const base = basePlan(turnProfile(turn, prices.settings), prices.at(turn.atMs), prices.settings)
+  const { settings } = prices
   const models = turn.model === null ? NO_MODELS : { ...NO_MODELS, names: [turn.model] }
-  return {
-    ...meteredPlan(REALTIME, { ...base, models }, prices.settings),
-    modelAsked: turn.model,
-    reader: null,
-  }
+  const base = basePlan(turnProfile(turn, settings), models, prices.at(turn.atMs), settings)
+  return { ...meteredPlan(REALTIME, base, settings), modelAsked: turn.model, reader: null }
 }
 
 /** The maximum cost of a request inside a batch. */
@@ -139,7 +133,12 @@ export function rateFor(
   return rate(usage, own === null ? context : { ...context, discount: flatDiscount(own) }, version)
 }
 
-function basePlan(profile: RequestProfile, version: PriceVersion, { discount }: PriceSettings): CallPlan {
+function basePlan(
+  profile: RequestProfile,
+  models: NamedModels,
+  version: PriceVersion,
+  { discount }: PriceSettings,
+): CallPlan {
   const context = ratingContextOf(profile, discount)
   return {
     ...profile,
@@ -147,7 +146,7 @@ function basePlan(profile: RequestProfile, version: PriceVersion, { discount }: 
     context,
     modelAsked: profile.model,
     modelDefault: null,
-    models: NO_MODELS,
+    models,
     hold: { kind: 'none' },
     priceVersion: version.id,
     rating: writeRating(context),
@@ -201,17 +200,12 @@ function batchPlan(
   const [template = ''] = SURFACES[surface].batchEndpoints
   const stated = facts.body['endpoint']
   const profile = { ...base, ...lineProfile(base, inFile && typeof stated === 'string' ? stated : template) }
-  const context = ratingContextOf(profile, settings.discount)
-  const modelAsked = mostExpensiveNamed(named, context, base.version)
+  const model = mostExpensiveNamed(named, ratingContextOf(profile, settings.discount), base.version)
+  const context = ratingContextOf({ ...profile, model }, settings.discount)
   const isUnpriced = bound?.kind === 'unpriced'
   const unpriced = isUnpriced ? unratable('model_not_priced', settings) : null
-  const plan = {
-    ...base,
-    ...profile,
-    context: ratingContextOf({ ...profile, model: modelAsked }, settings.discount),
-  }
   return {
-    ...withHold(plan, bound ?? NO_COST),
+    ...withHold({ ...profile, context, rating: writeRating(context) }, bound ?? NO_COST),
     unratable: bound === null ? UNKNOWN_BATCH : unpriced,
     unpricedModel: isUnpriced ? bound.model : null,
     metered: true,
@@ -228,8 +222,10 @@ function lineProfile(batch: RequestProfile, template: string) {
 }
 
 function withHold(plan: CallPlan, bound: Bound): CallPlan {
-  const context = bound.kind === 'unbounded' ? { ...plan.context, isUnbounded: true as const } : plan.context
-  return { ...plan, context, hold: holdOf(bound), rating: writeRating(context) }
+  const hold = holdOf(bound)
+  if (bound.kind !== 'unbounded') return { ...plan, hold }
+  const context = { ...plan.context, isUnbounded: true as const }
+  return { ...plan, context, hold, rating: writeRating(context) }
 }
 
 /** A path that is not byte for byte in our table is free only if the method reads. */

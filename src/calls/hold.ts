@@ -46,10 +46,12 @@ export class Hold implements AsyncDisposable {
   #key: Secret | null = null
   #redact: Redact
 
-  constructor(ask: Ask, { terms, ...admission }: Admission & { readonly kind: 'admitted' }, core: Core) {
-    const { discountBillionths = null, upstream = null } = terms ?? {}
+  constructor(ask: Ask, admission: Admission & { readonly kind: 'admitted' }, core: Core) {
+    const { keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers } = admission
+    const { discountBillionths = null, upstream = null } = admission.terms ?? {}
+    const ofKey = { keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers }
     this.#ask = ask
-    this.terms = { ...admission, discountBillionths, upstream }
+    this.terms = { ...ofKey, discountBillionths, upstream }
     this.#core = core
     this.#redact = ask.caller.redact
   }
@@ -92,9 +94,12 @@ export class Hold implements AsyncDisposable {
     const { outbox, queues, counts, clock } = this.#core
     // A recorded object may have been settled and counted before its stream ended.
     const isRecorded = this.#state === 'recorded'
+    const { streamed, bytesIn, bytesOut } = transfer
     const closing = {
       ...withoutSecrets(bill, this.#redact),
-      ...transfer,
+      streamed,
+      bytesIn,
+      bytesOut,
       requestId: ask.requestId,
       owner: { accountId: terms.accountId, budgetId: terms.budgetId },
       atMs: clock.nowMs(),

@@ -173,8 +173,8 @@ async function serveCall(call: Call, share: KeyShare | null, gateway: Gateway): 
   gateway.reached('admitted')
 
   // forward, observe, settle, answer; after an accepted handshake the same for each turn
-  const open = { share, hold, upstream: openUpstream(hold, upstream, gateway) }
-  const admitted = { ...call, ...open, headers: call.exchange.headers, read }
+  const opened = openUpstream(hold, upstream, gateway)
+  const admitted = { ...call, share, hold, upstream: opened, headers: exchange.headers, read }
   const switched = await runCall(admitted, gateway)
   if (switched !== null) await serveSocket(admitted, switched, turns, gateway)
 }
@@ -187,9 +187,9 @@ async function profile(call: Call, read: ReadBody, gateway: Gateway): Promise<As
   const fileId = endpoint?.model === 'batch_file' ? namedInFile(facts).batchFile : null
   const batchFile =
     fileId === null ? null : await gateway.store.findBatchFile(caller.digest, fileId).catch(() => null)
-  const request = { surface, method, path, query: target.query, endpoint, facts, batchFile }
-  const about = { bodyBytes: bytes.lengthBytes, atMs: gateway.clock.nowMs() }
-  return { ...call, bytes, ambiguity, profile: planRequest({ ...request, ...about }, gateway.prices) }
+  const [bodyBytes, atMs] = [bytes.lengthBytes, gateway.clock.nowMs()]
+  const request = { surface, method, path, query: target.query, endpoint, facts, batchFile, bodyBytes, atMs }
+  return { ...call, bytes, ambiguity, profile: planRequest(request, gateway.prices) }
 }
 
 /** Refuses a DELETE of an object whose cost is not known yet. */

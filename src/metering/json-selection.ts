@@ -177,10 +177,12 @@ export class JsonSelection {
   }
 
   end(bytes: number): Skimmed {
-    const { duplicates, nestedDuplicates, ...found } = this.#found
+    const { value, spans, objectEnd, duplicates, nestedDuplicates } = this.#found
     return {
       kind: 'object',
-      ...found,
+      value,
+      spans,
+      objectEnd,
       duplicates: [...duplicates],
       nestedDuplicates: [...nestedDuplicates],
       marks: this.marks,

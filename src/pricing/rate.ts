@@ -36,10 +36,12 @@ export function rate(usage: Usage, context: RatingContext, version: PriceVersion
     if (tools > 0n) totals.add(tools, MULTIPLIER_ONE, payable)
   }
   const isUnpriced = parts.length > 0 && parts.every(({ price }) => price === null)
+  const { costNanos, listNanos } = totals.rounded()
   return {
     /** `unpriced`: no model with usage has a price. The figures are 0 and have no meaning. */
     kind: (isUnpriced ? 'unpriced' : 'rated') as 'rated' | 'unpriced',
-    ...totals.rounded(),
+    costNanos,
+    listNanos,
     /** Whether some usage has no listed price, and was rated at another price or at none. */
     unpriced,
     /** Whether the served model has no price, so that the requested model's price applies. */

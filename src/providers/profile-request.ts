@@ -55,10 +55,12 @@ export function profileRequest(request: ProfiledRequest, terms: UpstreamTerms): 
     regional: surface === 'chat' && terms.chatRegional,
   }
   if (endpoint?.billing !== 'metered') return base
-  const stated = statedBy(endpoint, facts)
-  const serviceTier = shortened(tierAsked(surface, asWord(facts.body['service_tier']), terms))
-  const usesDefaultModel = model === null && !namesStored(facts.body) && !isGiven(facts.body['model'])
-  return { ...base, ...stated, serviceTier, usesDefaultModel, hidden: hiddenWork(endpoint, facts, model) }
+  return {
+    ...withStated(base, endpoint, facts),
+    serviceTier: shortened(tierAsked(surface, asWord(facts.body['service_tier']), terms)),
+    usesDefaultModel: model === null && !namesStored(facts.body) && !isGiven(facts.body['model']),
+    hidden: hiddenWork(endpoint, facts, model),
+  }
 }
 
 /** The profile of a request to an endpoint that is free, or whose cost is not in its reply. */
@@ -89,7 +91,7 @@ const UNMETERED = {
   hidden: NOTHING_HIDDEN,
 } as const
 
-function statedBy(endpoint: MeteredEndpoint, facts: RequestFacts) {
+function withStated(base: RequestProfile, endpoint: MeteredEndpoint, facts: RequestFacts): RequestProfile {
   const { usage, modes, statesTier, inputTokensMax } = endpoint
   const { body, items, others } = facts
   const spec = SURFACES[endpoint.surface]
@@ -101,7 +103,9 @@ function statedBy(endpoint: MeteredEndpoint, facts: RequestFacts) {
   const compacts = items.compacts || isGiven(body['compaction']) || asksToCompact(body['context_management'])
   const isExotic = passes > 0 || compacts || others.names.length > 0
   const prompts = promptsOf(usage, body['prompt'])
+  const search = endpoint.hasSearchFee ? searchFee(body) : base
   return {
+    ...base,
     modes,
     statesTier,
     inputTokensMax,
@@ -117,7 +121,8 @@ function statedBy(endpoint: MeteredEndpoint, facts: RequestFacts) {
     tools: { ...tools, imageModel: shortened(tools.imageModel) },
     passes,
     otherModels: others.names,
-    ...(endpoint.hasSearchFee ? searchFee(body) : {}),
+    searchFee: search.searchFee,
+    searchSize: search.searchSize,
     codeRunsFree: spec.codeRunsFree(facts),
   }
 }

@@ -182,13 +182,15 @@ export class RequestReader {
     switch (scanned.kind) {
       case 'unreadable':
         return { ...NOT_READ, kind: 'unreadable', ambiguity }
-      case 'form':
-        return requestOf(bodyOfForm(scanned.fields), { kind: 'form', bytes: scanned.lengthBytes, ambiguity })
+      case 'form': {
+        const form = { ...NOT_READ, kind: 'form', bytes: scanned.lengthBytes, ambiguity } as const
+        return requestOf(bodyOfForm(scanned.fields), form)
+      }
       case 'object': {
         const items = this.#watch.facts()
         const { value, spans, objectEnd, marks, bytes } = scanned
-        const found = { spans, objectEnd, marks, bytes, items, ambiguity: ambiguity ?? items.ambiguity }
-        return requestOf(value, { kind: 'json', ...found })
+        const doubt = ambiguity ?? items.ambiguity
+        return requestOf(value, { kind: 'json', spans, objectEnd, marks, bytes, items, ambiguity: doubt })
       }
     }
   }
@@ -210,10 +212,12 @@ function whyAmbiguous({ contentType = '', contentEncoding }: BodyHead): string |
   return FOREIGN_CHARSET.test(contentType) ? 'foreign_charset' : null
 }
 
-function requestOf(body: JsonObject, found: Partial<RequestFacts>): RequestFacts {
+type FoundFacts = Omit<RequestFacts, 'body' | 'tools' | 'others'>
+
+function requestOf(body: JsonObject, found: FoundFacts): RequestFacts {
   const tools = toolList(body['tools'])
   const ambiguity = found.ambiguity ?? ambiguousInnerName({ body, tools })
-  return { ...NOT_READ, ...found, body, tools, others: otherModels(body, tools), ambiguity }
+  return { ...found, body, tools, others: otherModels(body, tools), ambiguity }
 }
 
 /** Fields are text. A field that spells a number or boolean is converted. */
@@ -283,5 +287,5 @@ export function factsOfEntry(
   { bytes, marks }: Pick<SkimmedElement, 'bytes' | 'marks'>,
   items: ItemFacts = NO_ITEMS,
 ): RequestFacts {
-  return requestOf(body, { kind: 'json', bytes, marks, items })
+  return requestOf(body, { ...NOT_READ, kind: 'json', bytes, marks, items })
 }
