@@ -8,10 +8,12 @@ export function copyText(part: string): string {
 
 /** Serialises header lines. Throws if a value has a line break, which would begin another line. */
 export function serialiseHeaders(lines: readonly string[]): string {
-  // One search of all lines takes a third of the time of one search per line.
-  if (UNSENDABLE.test(lines.join(''))) throw new Error('a header line cannot be sent')
   let text = ''
-  for (let i = 0; i < lines.length; i += 2) text += `${lines[i] ?? ''}: ${lines[i + 1] ?? ''}\r\n`
+  for (let i = 0; i < lines.length; i += 2) {
+    const line = `${lines[i] ?? ''}: ${lines[i + 1] ?? ''}`
+    if (UNSENDABLE.test(line)) throw new Error(`a header line cannot be sent: ${lines[i]}`)
+    text += `${line}\r\n`
+  }
   return text
 }
 
