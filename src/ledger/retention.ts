@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
+import { BESIDE_CALLS, Portions } from '../kernel/portions.ts'
 import type { Store } from '../store/store.ts'
 import { dayOf, startOfMonthMs } from './calendar.ts'
+import type { RemoveCalls, RemovedCalls } from './request-log.ts'
 
 const RETENTION_EVERY_MS = 60 * 60 * 1000
 
@@ -17,13 +18,10 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const FILES_KEPT_MS = 90 * DAY_MS
 
 /**
- * SQLite's writer admits no call while it removes a portion; PostgreSQL goes on. So a portion is as large as the time allows that the one
- * before took, with its wait for the writer, and calls have three quarters of the time.
+ * On PostgreSQL nothing waits for old calls. A larger portion removes twice as many of them in the same time, because it
+ * adds more of them to one sum.
  */
-const PORTION_MS = { sqlite: 5, postgres: 100 } as const
-const PAUSE_PER_PORTION = 3
-export const FIRST_PORTION = 20
-const PORTION_MAX = 500
+const PACES = { sqlite: BESIDE_CALLS, postgres: { ms: 500, rowsMax: 10_000, rest: 1 } } as const
 
 export interface RetentionOptions {
   readonly retentionDays: number
@@ -51,8 +49,9 @@ export function startRetention(
   let timer = setTimeout(run, RETENTION_FIRST_MS).unref()
 
   async function repeatUntilDone(deleteSome: (limit: number) => Promise<number>): Promise<number> {
+    const portions = new Portions(clock)
     for (let deleted = 0; ; ) {
-      const deletedNow = stopped ? 0 : await deleteSome(BODIES_DELETED_AT_ONCE)
+      const deletedNow = stopped ? 0 : await portions.next(deleteSome)
       if (deletedNow === 0) return deleted
       deleted += deletedNow
     }
@@ -105,7 +104,7 @@ export function startRetention(
 
 export interface OldCalls {
   readonly store: Pick<Store, 'removeCalls'>
-  readonly kind: keyof typeof PORTION_MS
+  readonly kind: keyof typeof PACES
   readonly clock: Clock
   readonly beforeMs: number
   isStopped(): boolean
@@ -114,23 +113,14 @@ export interface OldCalls {
 /** Returns the number of removed calls. */
 export async function removeOldCalls({ store, clock, kind, beforeMs, isStopped }: OldCalls): Promise<number> {
   const node = randomUUID()
+  const portions = new Portions(clock, PACES[kind])
   let calls = 0
-  let limit = FIRST_PORTION
   for (let after: string | null = ''; after !== null && !isStopped(); ) {
-    const sinceMs = clock.monotonicMs()
-    const removed = await store.removeCalls({ beforeMs, after, limit, node, atMs: clock.nowMs() })
+    const portion: Omit<RemoveCalls, 'limit'> = { beforeMs, after, node, atMs: clock.nowMs() }
+    const removed: RemovedCalls = await portions.next((limit) => store.removeCalls({ ...portion, limit }))
     if (removed.kind === 'other_node') break
     calls += removed.calls
     after = removed.next
-    const tookMs = clock.monotonicMs() - sinceMs
-    limit = portionAfter(limit, tookMs / PORTION_MS[kind])
-    await sleep(tookMs * PAUSE_PER_PORTION, undefined, { ref: false })
   }
   return calls
-}
-
-/** `overTime`: the part of its time that the last portion took. At most twice as large as the last one, so that one quick portion does not make a slow one. */
-export function portionAfter(limit: number, overTime: number): number {
-  const fitting = Math.round(limit / Math.max(overTime, 0.1))
-  return Math.max(1, Math.min(fitting, limit * 2, PORTION_MAX))
 }

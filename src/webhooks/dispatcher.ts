@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atMostEvery, type Clock, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
+import { Portions } from '../kernel/portions.ts'
 import { createWorkLoop, type WorkLoop } from '../kernel/work-loop.ts'
 import type { SweptTo } from '../keys/key-store.ts'
 import type { Store } from '../store/store.ts'
 import type { Deliverer } from './deliver.ts'
-import type { ClaimedDelivery } from './webhook-store.ts'
+import type { ClaimedDelivery, OverfullWebhook } from './webhook-store.ts'
 
 /** How long shutdown waits for running deliveries. They are then released to another node or the next start. */
 const STOP_MS = 2_000
@@ -28,32 +29,36 @@ const FAILING_PAUSE_MS = 1_000
 export interface DispatcherParts
   extends Pick<Deliverer, 'clock' | 'log' | 'sealer' | 'rules' | 'dashboardUrl'>,
     Partial<Pick<Deliverer, 'tryMs' | 'chance'>> {
-  readonly store: Pruned &
-    Pick<Store, 'claimDeliveries' | 'load' | 'recordAttempt' | 'releaseDelivery' | 'sweepEvents'>
+  readonly store: Pick<
+    Store,
+    | 'claimDeliveries'
+    | 'failExcess'
+    | 'listOverfull'
+    | 'load'
+    | 'pruneEvents'
+    | 'recordAttempt'
+    | 'releaseDelivery'
+    | 'sweepEvents'
+  >
   readonly failingPauseMs?: number
   readonly tickMs?: number
-}
-
-type Pruned = Pick<Store, 'pruneEvents' | 'listOverfull' | 'failExcess'>
-
-/** Deletes some old events, and fails some deliveries that will not be sent. Returns their number; 0: all are pruned. */
-export async function prune(store: Pruned, atMs: number): Promise<number> {
-  let pruned = await store.pruneEvents(atMs)
-  for (const webhook of await store.listOverfull()) pruned += await store.failExcess(webhook)
-  return pruned
 }
 
 /** Emits events of keys that expire, and deletes old events: one portion at a time, so that deliveries continue. */
 class EventSweep {
   readonly #store: DispatcherParts['store']
   readonly #clock: Clock
+  readonly #portions: Portions
   #swept: SweptTo | null = null
   #sweptMs = -Infinity
   #prunedMs = -Infinity
+  /** Endpoints with pending deliveries that will not be sent. */
+  #overfull: readonly OverfullWebhook[] = []
 
   constructor({ store, clock }: DispatcherParts) {
     this.#store = store
     this.#clock = clock
+    this.#portions = new Portions(clock)
   }
 
   /** Sweeps with the next portion: a key's expiry may have changed. */
@@ -63,14 +68,28 @@ class EventSweep {
 
   /** Returns whether there is more to do at once. */
   async portion(): Promise<boolean> {
-    const [store, clock] = [this.#store, this.#clock]
+    const clock = this.#clock
     if (this.#swept !== null || isDue(clock, this.#sweptMs, SWEEP_MS)) {
       if (this.#swept === null) this.#sweptMs = clock.monotonicMs()
-      this.#swept = await store.sweepEvents(clock.nowMs(), this.#swept)
+      this.#swept = await this.#portions.next((limit) =>
+        this.#store.sweepEvents(clock.nowMs(), this.#swept, limit),
+      )
     }
-    if (isDue(clock, this.#prunedMs, PRUNE_MS) && (await prune(store, clock.nowMs())) === 0)
-      this.#prunedMs = clock.monotonicMs()
+    if (isDue(clock, this.#prunedMs, PRUNE_MS) && !(await this.#prune())) this.#prunedMs = clock.monotonicMs()
     return this.#swept !== null || isDue(clock, this.#prunedMs, PRUNE_MS)
+  }
+
+  /** Deletes some old events, then fails some deliveries that will not be sent. False: there are no more. */
+  async #prune(): Promise<boolean> {
+    const store = this.#store
+    const pruned = await this.#portions.next((limit) => store.pruneEvents(this.#clock.nowMs(), limit))
+    if (pruned > 0) return true
+    if (this.#overfull.length === 0) this.#overfull = await store.listOverfull()
+    const [webhook] = this.#overfull
+    if (webhook === undefined) return false
+    const failed = await this.#portions.next((limit) => store.failExcess(webhook, limit))
+    if (failed === 0) this.#overfull = this.#overfull.slice(1)
+    return this.#overfull.length > 0
   }
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import tls from 'node:tls'
 import { type EgressRules, routeTo } from '../../src/http/egress.ts'
 import { requestWhole } from '../../src/http/request-whole.ts'
@@ -96,6 +97,25 @@ test('a proxy that says nothing fails the call at the connect timeout, and only 
   assert.equal(describeEnd(await ended), 'failed before sending: PROXY_TIMEOUT')
   assert.equal(proxy.heads.length, before + 1)
   proxy.answer = undefined
+  pool.destroy()
+})
+
+test('a proxy that goes away after it opened a connection fails the call at the connect timeout, as a server would', async (t) => {
+  const accepted = Promise.withResolvers<Socket>()
+  const silent = createServer((socket) => accepted.resolve(socket.on('error', () => {}).resume()))
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const leaving = await startConnectProxy((silent.address() as AddressInfo).port)
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const egress = rules({ proxy: { host: '127.0.0.1', port: leaving.port, authorization: null } })
+  const { pool, send } = open(egress)
+  const { ended } = send()
+  // The handshake has begun, so the tunnel is open.
+  await once(await accepted.promise, 'data')
+  t.mock.timers.tick(limits.upstreamConnectTimeoutMs)
+  assert.equal(describeEnd(await ended), 'failed before sending: UPSTREAM_CONNECT_TIMEOUT')
+  await leaving.close()
+  assert.equal(describeEnd(await send().ended), 'failed before sending: ECONNREFUSED')
+  silent.close()
   pool.destroy()
 })
 

@@ -1,7 +1,10 @@
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { firstUlid } from '../../src/kernel/ids.ts'
-import { removeOldCalls } from '../../src/ledger/retention.ts'
+import { BODIES_DELETED_AT_ONCE, removeOldCalls } from '../../src/ledger/retention.ts'
 import { migratePostgres } from '../../src/store/postgres/migrate.ts'
 import { migrateBodies, migrateSqlite } from '../../src/store/sqlite/database.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -13,16 +16,21 @@ import { PostgresLedger } from './postgres-ledger.ts'
 import { audit, billed, DataDir, rated, type TestLedger, V1, withStore } from './test-ledger.ts'
 
 /**
- * The drill of an operator after two years: fills a log, upgrades the database, removes the first of the two years while
- * calls run, and audits. `node test/ledger/long-years.ts [calls]`; TEST_STORE=postgres selects PostgreSQL.
+ * The drill of an operator after two years: fills a log, upgrades the database, removes calls of the first year, alone from
+ * a cold disk and then while calls run, and audits. `node test/ledger/long-years.ts [calls [seconds]]` fills so many calls,
+ * and removes for so many seconds beside calls; TEST_STORE=postgres selects PostgreSQL.
  */
 const CALLS = Number(process.argv[2] ?? 500_000)
+const REMOVE_MS = Number(process.argv[3] ?? 60) * 1_000
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS = 730
+const KEYS = 100
+const BODIES = 5_000
 const LAST_MONTH_ENDED_MS = Date.UTC(2026, 10)
 const FIRST_MS = LAST_MONTH_ENDED_MS - DAYS * DAY_MS
 const REMOVED_BEFORE_MS = Date.UTC(2025, 10)
 const CALLERS = 8
+const ALONE_MS = 20_000
 const UNDISTURBED_MS = 5_000
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
@@ -34,17 +42,18 @@ async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   return result
 }
 
-/** Copies one settled call to every day, and adds the copies to all sums. */
+/** Copies one settled call to every day and key, and adds the copies to all sums. */
 async function fill(ledger: TestLedger): Promise<void> {
   await withStore(ledger, async (store) => {
     await addKey(store, 'a')
+    for (let n = 0; n < KEYS; n += 1) await addKey(store, `k${n}`)
     await store.storePriceVersion('v1', V1)
     await store.admit(rated('req_seed', 'a'))
     await store.settle(billed('req_seed', 10))
   })
   const [seed] = await ledger.rows("SELECT * FROM call WHERE id = 'req_seed'")
   const perDay = Math.ceil(CALLS / DAYS)
-  const replaced = new Set(['id', 'started_at_ms', 'ended_at_ms', 'month', 'day'])
+  const replaced = new Set(['id', 'key_id', 'started_at_ms', 'ended_at_ms', 'month', 'day'])
   const copied = Object.keys(seed ?? {})
     .filter((name) => !replaced.has(name))
     .join(', ')
@@ -52,9 +61,9 @@ async function fill(ledger: TestLedger): Promise<void> {
     const atMs = FIRST_MS + day * DAY_MS
     const [prefix, date] = [firstUlid(atMs).slice(0, 10), new Date(atMs).toISOString().slice(0, 10)]
     await ledger.tamper(`
-      INSERT INTO call (id, started_at_ms, ended_at_ms, month, day, ${copied})
+      INSERT INTO call (id, key_id, started_at_ms, ended_at_ms, month, day, ${copied})
       WITH RECURSIVE n (i) AS (SELECT 1000000000000000 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${10n ** 15n + BigInt(perDay)})
-      SELECT 'req_${prefix}' || i, ${atMs}, ${atMs + 900}, '${date.slice(0, 7)}', '${date}', ${copied}
+      SELECT 'req_${prefix}' || i, 'key_k' || (i % ${KEYS}), ${atMs}, ${atMs + 900}, '${date.slice(0, 7)}', '${date}', ${copied}
       FROM n, call WHERE id = 'req_seed'`)
   }
   const sums = [
@@ -84,13 +93,50 @@ async function upgrade(ledger: TestLedger): Promise<void> {
   db.close()
 }
 
+/** Empties the kernel's cache of SQLite's file, so that pages come from the disk. */
+function coolDown(ledger: TestLedger): void {
+  if (!(ledger instanceof DataDir)) return
+  execFileSync('dd', [`if=${ledger.file}`, 'iflag=nocache', 'count=0', 'status=none'])
+}
+
+async function storeBodies(store: Store): Promise<void> {
+  const compressed = randomBytes(50_000)
+  const request = { compressed, contentType: null, lengthBytes: 50_000, truncated: false }
+  for (let n = 0; n < BODIES; n += 1)
+    await store.storeBodies({ requestId: `req_${n}`, atMs: FIRST_MS, request, response: null })
+}
+
+async function deleteBodies(store: Store): Promise<void> {
+  while ((await store.deleteBodies(REMOVED_BEFORE_MS, BODIES_DELETED_AT_ONCE)) > 0);
+}
+
+/** Removes calls for at most this long. Prints how many, and the longest portion. */
+async function remove(store: Store, what: string, forMs: number): Promise<void> {
+  const sinceMs = performance.now()
+  let longestMs = 0
+  const removeCalls: Store['removeCalls'] = async (portion) => {
+    const begunMs = performance.now()
+    const removed = await store.removeCalls(portion)
+    longestMs = Math.max(longestMs, performance.now() - begunMs)
+    return removed
+  }
+  const calls = await removeOldCalls({
+    ...{ store: { removeCalls }, kind: testStore, clock: systemClock, beforeMs: REMOVED_BEFORE_MS },
+    isStopped: () => performance.now() - sinceMs > forMs,
+  })
+  const perSecond = (calls / (performance.now() - sinceMs)) * 1_000
+  say(
+    `  removed ${what}: ${calls} calls, ${perSecond.toFixed(0)} a second, longest portion ${longestMs.toFixed(1)} ms`,
+  )
+}
+
 /** Admits and settles calls until told to stop; prints how long they took. */
 async function callUntil(store: Store, what: string, over: Promise<unknown>): Promise<void> {
   let isOver = false
   const took: number[] = []
   const caller = async (number: number) => {
     for (let i = 0; !isOver; i += 1) {
-      const id = `req_${what}_${number}_${i}`
+      const id = `req_${what.replaceAll(' ', '_')}_${number}_${i}`
       const sinceMs = performance.now()
       await store.admit(rated(id, 'a'))
       took.push(performance.now() - sinceMs)
@@ -117,16 +163,13 @@ try {
       "SELECT sum(requests) AS requests, sum(cost_nanos) AS nanos FROM rollup WHERE day < '2026-11'",
     )
   const before = await sums()
+  coolDown(ledger)
   await withStore(ledger, async (store) => {
-    await callUntil(store, 'undisturbed', new Promise((resolve) => setTimeout(resolve, UNDISTURBED_MS)))
-    const removed = timed('remove a year', () =>
-      removeOldCalls({
-        ...{ store, kind: testStore, clock: systemClock, beforeMs: REMOVED_BEFORE_MS },
-        isStopped: () => false,
-      }),
-    )
-    await callUntil(store, 'beside', removed)
-    say(`  removed: ${await removed} calls`)
+    await storeBodies(store)
+    await remove(store, 'alone', ALONE_MS)
+    await callUntil(store, 'undisturbed', sleep(UNDISTURBED_MS))
+    await callUntil(store, 'while bodies are deleted', deleteBodies(store))
+    await callUntil(store, 'while calls are removed', remove(store, 'beside calls', REMOVE_MS))
   })
   const report = await timed('audit', () => audit(ledger))
   if (report.difference !== null)

@@ -33,6 +33,14 @@ async function sumsOf(ledger: TestLedger): Promise<unknown> {
   return Promise.all(tables.map((table) => ledger.rows(`SELECT * FROM ${table} ORDER BY 1, 2, 3, 4`)))
 }
 
+/** Fails the last statement of a portion. */
+const FULL_AT_DELETE: Readonly<Record<string, string>> = {
+  SQLite: "CREATE TRIGGER full_disk BEFORE DELETE ON call BEGIN SELECT RAISE(ABORT, 'disk full'); END",
+  PostgreSQL: `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'disk full' USING ERRCODE = 'disk_full'; END $$;
+    CREATE TRIGGER full_disk BEFORE DELETE ON call EXECUTE FUNCTION full_disk()`,
+}
+
 for (const [name, create] of BOTH) {
   describe(`calls of old months on ${name}`, () => {
     const filled = async (prove: (ledger: TestLedger, store: Store) => Promise<void>) => {
@@ -56,6 +64,26 @@ for (const [name, create] of BOTH) {
         assert.deepEqual(await sumsOf(ledger), before)
         const report = await audit(ledger)
         assert.deepEqual([report.difference, report.removedMonths], [null, ['2026-10', '2026-11']])
+      }))
+
+    test('stay with all of their sums if the disk is full before the end of a portion, and go later', () =>
+      filled(async (ledger, store) => {
+        const everything = async () => [
+          await sumsOf(ledger),
+          ...(await Promise.all(
+            ['call', 'removed_total', 'credit', 'credit_call'].map((table) =>
+              ledger.rows(`SELECT * FROM ${table} ORDER BY 1, 2, 3, 4`),
+            ),
+          )),
+        ]
+        await store.creditBack(creditBackOf(['req_01'], 'crd_kept'), null)
+        const before = await everything()
+        await ledger.tamper(FULL_AT_DELETE[name] ?? '')
+        await assert.rejects(store.removeCalls(portion()), /disk full/)
+        assert.deepEqual(await everything(), before)
+        await ledger.tamper(`DROP TRIGGER full_disk ${name === 'PostgreSQL' ? 'ON call' : ''}`)
+        assert.ok((await removeAll(store)) > 3)
+        assert.equal((await audit(ledger)).difference, null)
       }))
 
     test('stay if their month is kept, and cannot be credited back once they are removed', () =>

@@ -2,14 +2,9 @@ import assert from 'node:assert/strict'
 import { mock } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
+import { FIRST_PORTION } from '../../src/kernel/portions.ts'
 import type { RemoveCalls, RemovedCalls } from '../../src/ledger/request-log.ts'
-import {
-  BODIES_DELETED_AT_ONCE,
-  FIRST_PORTION,
-  portionAfter,
-  RETENTION_FIRST_MS,
-  startRetention,
-} from '../../src/ledger/retention.ts'
+import { RETENTION_FIRST_MS, startRetention } from '../../src/ledger/retention.ts'
 import { test } from '../support/suite.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -37,7 +32,7 @@ test('after the start, expired and excess records are deleted in steps, then the
     ...{ deleteBodies: steps('old'), trimBodies: steps('beyond'), deleteRefused: steps('refused') },
     ...{ pruneFiles: steps('files'), removeCalls },
   }
-  const clock = { ...systemClock, nowMs: () => NOW }
+  const clock = { ...systemClock, nowMs: () => NOW, monotonicMs: () => 0 }
   const retention = startRetention(
     store,
     clock,
@@ -46,28 +41,15 @@ test('after the start, expired and excess records are deleted in steps, then the
   )
   mock.timers.tick(RETENTION_FIRST_MS)
   await over.promise
-  const step = BODIES_DELETED_AT_ONCE
-  const thrice = (call: unknown[]) => [call, call, call]
+  // No time passes, so each portion is twice as large as the one before.
+  const thrice = (call: unknown[]) => [1, 2, 4].map((times) => [...call, times * FIRST_PORTION])
   assert.deepEqual(asked, [
-    ...thrice(['old', NOW - 7 * DAY_MS, step]),
-    ...thrice(['beyond', 99, step]),
-    ...thrice(['refused', NOW - 30 * DAY_MS, 100_000, step]),
-    ...thrice(['files', NOW - 90 * DAY_MS, step]),
+    ...thrice(['old', NOW - 7 * DAY_MS]),
+    ...thrice(['beyond', 99]),
+    ...thrice(['refused', NOW - 30 * DAY_MS, 100_000]),
+    ...thrice(['files', NOW - 90 * DAY_MS]),
     ['calls', Date.UTC(2026, 7), '', FIRST_PORTION],
   ])
   retention.stop()
   mock.timers.reset()
-})
-
-test('a portion of removed calls is as large as the time of the last one allows', () => {
-  assert.deepEqual(
-    [
-      portionAfter(20, 80),
-      portionAfter(20, 1),
-      portionAfter(20, 0.2),
-      portionAfter(1, 900),
-      portionAfter(500, 0),
-    ],
-    [1, 20, 40, 1, 500],
-  )
 })

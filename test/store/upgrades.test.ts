@@ -158,6 +158,19 @@ test('SQLite: an upgrade that fails keeps its completed steps, and the next star
     assert.deepEqual(read(file, 'SELECT version FROM schema_version'), [{ version: 3 }])
   }))
 
+test('SQLite: an upgrade on a full disk changes nothing of its step, and goes on once there is space', () =>
+  withFiles(async (file) => {
+    restore(file)
+    const db = new DatabaseSync(file, { readBigInts: true })
+    db.exec(`PRAGMA max_page_count = ${db.prepare('PRAGMA page_count').get()?.['page_count']}`)
+    assert.throws(() => migrateSqlite(db, 'main', NEXT), /disk is full/)
+    db.close()
+    assert.deepEqual(read(file, 'SELECT version FROM schema_version'), [{ version: 1 }])
+    assert.deepEqual(read(file, "SELECT 1 FROM pragma_table_info('call') WHERE name = 'region'"), [])
+    upgrade(file)
+    assert.deepEqual(read(file, 'SELECT version FROM schema_version'), [{ version: 3 }])
+  }))
+
 test('SQLite: a release that cannot use the files any more refuses them', () =>
   withFiles(async (file) => {
     restore(file)

@@ -139,17 +139,15 @@ export function* readBalanceLow(): Operation<Nanos | null> {
   return low === null ? null : BigInt(low)
 }
 
-const PRUNED_PER_STEP = 1_000
-
 /** Returns the number of deleted rows. Ids begin with their time, so no index by age is needed. */
-const pruneEvents = atomic(function* (atMs: number) {
+const pruneEvents = atomic(function* (atMs: number, limit: number) {
   const nowMs = yield* currentTime(atMs)
   const oldDelivery = `whd_${firstUlid(nowMs - limits.deliveryRetentionMs)}`
   const oldEvent = `evt_${firstUlid(nowMs - limits.eventRetentionMs)}`
   const pruned = [
-    yield deleteStep('webhook_delivery', sql`id < ${oldDelivery} AND status <> 'pending'`),
-    yield deleteStep('event', sql`id < ${oldEvent}`),
-    yield deleteStep('idempotency', sql`at_ms <= ${nowMs - limits.onceMs}`, 'account_id, name'),
+    yield deleteStep('webhook_delivery', sql`id < ${oldDelivery} AND status <> 'pending'`, limit),
+    yield deleteStep('event', sql`id < ${oldEvent}`, limit),
+    yield deleteStep('idempotency', sql`at_ms <= ${nowMs - limits.onceMs}`, limit, 'account_id, name'),
   ]
   return pruned.reduce((sum, rows) => sum + rows.length, 0)
 })
@@ -166,32 +164,33 @@ function* listOverfull(): Operation<readonly OverfullWebhook[]> {
 }
 
 /** Fails some of the deliveries that will not be sent. Returns their number. */
-const failExcess = atomic(function* ({ id, enabled }: OverfullWebhook): Operation<number> {
+const failExcess = atomic(function* ({ id, enabled }: OverfullWebhook, limit: number): Operation<number> {
   const isOfWebhook = sql`webhook_id = ${id}`
   const { webhookPendingMax: max } = limits
   const failed = enabled
-    ? yield failPending(isOfWebhook, `more than ${max} deliveries were pending`, max)
+    ? yield failPending(isOfWebhook, `more than ${max} deliveries were pending`, limit, max)
     : yield failPending(
         sql`${isOfWebhook} AND NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = ${id} AND w.enabled)`,
         'the webhook was disabled before it was sent',
+        limit,
       )
   return failed.length
 })
 
 /** Marks pending deliveries as failed, except the `keptMax` whose next attempt is soonest. */
-export function failPending(condition: Sql, why: string, keptMax = 0): Sql {
+export function failPending(condition: Sql, why: string, limit: number, keptMax = 0): Sql {
   return sql`
     UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL, error = coalesce(error, ${why}) WHERE id IN (
       SELECT id FROM webhook_delivery WHERE status = 'pending' AND ${condition}
-      ORDER BY webhook_id, next_attempt_at_ms, id LIMIT ${PRUNED_PER_STEP} OFFSET ${keptMax}
+      ORDER BY webhook_id, next_attempt_at_ms, id LIMIT ${limit} OFFSET ${keptMax}
       ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')})
     RETURNING id`
 }
 
-function deleteStep(table: string, where: Sql, key = 'id'): Sql {
+function deleteStep(table: string, where: Sql, limit: number, key = 'id'): Sql {
   return sql`
     DELETE FROM ${raw(table)} WHERE (${raw(key)}) IN (
-      SELECT ${raw(key)} FROM ${raw(table)} WHERE ${where} LIMIT ${PRUNED_PER_STEP} ${FOR_DELETE})
+      SELECT ${raw(key)} FROM ${raw(table)} WHERE ${where} LIMIT ${limit} ${FOR_DELETE})
     RETURNING 1 AS deleted`
 }
 

@@ -240,11 +240,12 @@ const SWEPT_TO = 'events_swept_to_ms'
 /** How far a sweep overlaps the previous one: a key committed after that sweep may expire before its end. */
 const OVERLAP_MS = 60_000
 
-/** Keys per step. Many keys may expire together, and each event may have 50 deliveries, for which admissions wait. */
-export const SWEPT_MAX = 20
-
-/** Emits the events of the next keys. Returns where the sweep continues; null: it has ended. */
-const sweepEvents = atomic(function* (atMs: number, from: SweptTo | null): Operation<SweptTo | null> {
+/** Emits the events of the next `limit` keys. Returns where the sweep continues; null: it has ended. */
+const sweepEvents = atomic(function* (
+  atMs: number,
+  from: SweptTo | null,
+  limit: number,
+): Operation<SweptTo | null> {
   const nowMs = yield* currentTime(atMs)
   const sweptToMs = Number((yield* readSetting(SWEPT_TO)) ?? nowMs)
   const { toMs, daysLeft, after } = from ?? { toMs: nowMs, daysLeft: EXPIRY_DAYS, after: null }
@@ -262,7 +263,7 @@ const sweepEvents = atomic(function* (atMs: number, from: SweptTo | null): Opera
         WHERE event.account_id = k.account_id AND once = ${prefix} || k.id || '/' || expires_at_ms) AS is_due
     FROM api_key k
     WHERE (expires_at_ms, id) > (${first.expiresAtMs}, ${first.id}) AND expires_at_ms <= ${toMs + leadMs}
-    ORDER BY expires_at_ms, id LIMIT ${SWEPT_MAX}`
+    ORDER BY expires_at_ms, id LIMIT ${limit}`
   for (const row of keys) {
     if (!bool(row, 'is_due')) continue
     const [accountId, id] = [text(row, 'account_id'), text(row, 'id')]
@@ -271,7 +272,7 @@ const sweepEvents = atomic(function* (atMs: number, from: SweptTo | null): Opera
     const type = days === 0 ? 'key.expired' : 'key.expiring'
     yield* recordEvent({ accountId, type, actor: SYSTEM, data: { key: eventKey(key, nowMs) }, once }, nowMs)
   }
-  const last = keys[SWEPT_MAX - 1]
+  const last = keys[limit - 1]
   if (last !== undefined)
     return { toMs, daysLeft, after: { expiresAtMs: number(last, 'expires_at_ms'), id: text(last, 'id') } }
   if (others.length > 0) return { toMs, daysLeft: others, after: null }

@@ -1,3 +1,4 @@
+import { firstUlid } from '../../kernel/ids.ts'
 import { dayOf } from '../../ledger/calendar.ts'
 import { type CallRecord, unsentCall } from '../../ledger/call.ts'
 import { columnOf, NOTHING_RECORDED } from '../../ledger/call-columns.ts'
@@ -201,37 +202,39 @@ const storeRefused = atomic(function* (calls: readonly RefusedCall[]) {
   }))
   if (rows.length === 0) return
   const inserted = yield insertInto('refused_call', rows, sql`ON CONFLICT DO NOTHING RETURNING account_id`)
-  const totals = Map.groupBy(inserted, (row) => text(row, 'account_id'))
-  for (const [account, ofAccount] of [...totals].sort(([a], [b]) => (a < b ? -1 : 1)))
-    yield sql`
-      INSERT INTO refused_total (account_id, calls) VALUES (${account}, ${ofAccount.length})
-      ON CONFLICT (account_id) DO UPDATE SET calls = refused_total.calls + excluded.calls`
+  yield* changeTotals(inserted, 1)
   for (const { actor, ...call } of firstUnpriced(known.filter(({ isUnpriced }) => isUnpriced)))
     yield* recordUnpriced(call, actor, call.startedAtMs)
 })
 
+/** One statement finds the old calls of all accounts: asking for each of ten thousand accounts would hold up calls. */
 const deleteRefused = atomic(function* (beforeMs: number, callsMax: number, limit: number) {
-  let left = limit
-  for (const total of yield sql`SELECT account_id, calls FROM refused_total ORDER BY account_id`) {
-    const account = text(total, 'account_id')
-    const aged = yield* deleteOldest(account, startedWithin(null, beforeMs), left)
-    left -= aged
-    const excess = Math.min(number(total, 'calls') - aged - callsMax, left)
-    if (excess > 0) left -= yield* deleteOldest(account, [], excess)
+  let left = limit - (yield* deleteOldest(sql`id < ${`req_${firstUlid(beforeMs)}`}`, limit))
+  const full = sql`SELECT account_id, calls FROM refused_total WHERE calls > ${callsMax} ORDER BY account_id`
+  for (const total of left > 0 ? yield full : []) {
+    const excess = Math.min(number(total, 'calls') - callsMax, left)
+    left -= yield* deleteOldest(sql`account_id = ${text(total, 'account_id')}`, excess)
   }
   return limit - left
 })
 
-function* deleteOldest(account: string, conditions: readonly Sql[], limit: number): Operation<number> {
+function* deleteOldest(condition: Sql, limit: number): Operation<number> {
   const deleted = yield sql`
     WITH oldest AS MATERIALIZED (
-      SELECT id FROM refused_call WHERE ${and([sql`account_id = ${account}`, ...conditions])}
-      ORDER BY id LIMIT ${limit} ${FOR_DELETE}
+      SELECT id FROM refused_call WHERE ${condition} ORDER BY id LIMIT ${limit} ${FOR_DELETE}
     )
-    DELETE FROM refused_call WHERE id IN (SELECT id FROM oldest) RETURNING 1 AS deleted`
-  if (deleted.length > 0)
-    yield sql`UPDATE refused_total SET calls = calls - ${deleted.length} WHERE account_id = ${account}`
+    DELETE FROM refused_call WHERE id IN (SELECT id FROM oldest) RETURNING account_id`
+  yield* changeTotals(deleted, -1)
   return deleted.length
+}
+
+/** Accounts in the order of their ids, so that nodes do not deadlock. */
+function* changeTotals(calls: readonly Row[], sign: 1 | -1): Operation<void> {
+  const totals = Map.groupBy(calls, (row) => text(row, 'account_id'))
+  for (const [account, ofAccount] of [...totals].sort(([a], [b]) => (a < b ? -1 : 1)))
+    yield sql`
+      INSERT INTO refused_total (account_id, calls) VALUES (${account}, ${sign * ofAccount.length})
+      ON CONFLICT (account_id) DO UPDATE SET calls = refused_total.calls + excluded.calls`
 }
 
 /** Overhead that is added to the size of each row: a body of a megabyte may compress to a hundred bytes. */

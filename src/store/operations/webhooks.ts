@@ -105,8 +105,11 @@ const updateWebhook = atomic(function* (
 })
 
 /** Failed deliveries can be redelivered once the endpoint is enabled. `pruneEvents` fails those beyond a thousand. */
+/** The rest of many is failed later, in portions. */
+const FAILED_AT_ONCE = 200
+
 const failPendingOf = (webhookId: string): Sql =>
-  failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent')
+  failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent', FAILED_AT_ONCE)
 
 /** Leaves the endpoint's deliveries, which may be many. No list shows them, and they are deleted when they expire. */
 const deleteWebhook = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {

@@ -168,8 +168,8 @@ export function deviceConformance(storeName: string, openStore: OpenStoreUnderTe
     await begin(store, 'new')
     await begin(store, 'newer')
     for (let n = 0; n < 12; n += 1) assert.equal(await begin(store, `old${n}`), true)
-    await store.sweepEvents(NOON, null)
-    await store.sweepEvents(NOON + 2 * HOUR_MS, null)
+    await store.sweepEvents(NOON, null, 20)
+    await store.sweepEvents(NOON + 2 * HOUR_MS, null, 20)
     assert.equal((await typesOf(store)).filter((type) => type.startsWith('key.expir')).length, 0)
   })
 }

@@ -86,8 +86,18 @@ export const attempt = (
   error: outcome.kind === 'succeeded' ? null : `it answered ${responseStatus}`,
 })
 
+export const SWEPT_AT_ONCE = 20
+
 /** Sweeps for keys that expire. Returns the number of steps. */
 export async function sweep(store: Store, atMs: number, from: SweptTo | null = null): Promise<number> {
-  const to = await store.sweepEvents(atMs, from)
+  const to = await store.sweepEvents(atMs, from, SWEPT_AT_ONCE)
   return to === null ? 1 : 1 + (await sweep(store, atMs, to))
+}
+
+/** Deletes some old events, and fails some deliveries that will not be sent. Returns their number; 0: all are pruned. */
+export async function prune(store: Store, atMs: number): Promise<number> {
+  const limit = 1_000
+  let pruned = await store.pruneEvents(atMs, limit)
+  for (const webhook of await store.listOverfull()) pruned += await store.failExcess(webhook, limit)
+  return pruned
 }

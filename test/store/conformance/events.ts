@@ -4,11 +4,19 @@ import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
 import type { RefusedCall } from '../../../src/ledger/request-log.ts'
-import { SWEPT_MAX } from '../../../src/store/operations/keys.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { prune } from '../../../src/webhooks/dispatcher.ts'
 import { runs } from '../../support/scale.ts'
-import { addWebhook, attempt, BEFORE, emitted, inShort, spend, sweep } from './event-fixtures.ts'
+import {
+  addWebhook,
+  attempt,
+  BEFORE,
+  emitted,
+  inShort,
+  prune,
+  SWEPT_AT_ONCE,
+  spend,
+  sweep,
+} from './event-fixtures.ts'
 import {
   addCredit,
   addKey,
@@ -371,7 +379,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
   })
 
   test('a sweep of many expired keys takes several steps', async ({ store }) => {
-    const keys = SWEPT_MAX + 2
+    const keys = SWEPT_AT_ONCE + 2
     await sweep(store, BEFORE)
     const ending = { expiresAtMs: NOON + 5, createdAtMs: BEFORE - 1 }
     for (let i = 0; i < keys; i += 1) await store.createKey(newKey(`k${i}`, ending), null, SYSTEM)

@@ -112,7 +112,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     for (const from of [0, 50, 100]) await Promise.all(Array.from({ length: 50 }, (_, i) => add(from + i)))
     assert.equal((await subject.rows('idempotency')).length, 150)
     const late = NOON + 100 + limits.onceMs
-    await store.pruneEvents(late)
+    await store.pruneEvents(late, 1_000)
     // The names of the last 49 ms are younger than a day.
     assert.equal((await subject.rows('idempotency')).length, 49)
   })

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { FIRST_PORTION, Portions } from '../../src/kernel/portions.ts'
+import { test } from '../support/suite.ts'
+
+test('a portion is as large as the time of the last one allows, and at most twice as large', async () => {
+  let atMs = 0
+  const portions = new Portions({ ...systemClock, monotonicMs: () => atMs }, { ms: 10, rowsMax: 50, rest: 0 })
+  const asked: number[] = []
+  for (const tookMs of [10, 800, 10, 2, 0, 0, 0, 0, 0, 0, 20, 10])
+    await portions.next(async (rows) => {
+      asked.push(rows)
+      atMs += tookMs
+    })
+  assert.deepEqual(asked, [FIRST_PORTION, 20, 1, 1, 2, 4, 8, 16, 32, 50, 50, 25])
+})
+
+test('after a portion, nothing is done for a multiple of its time', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let atMs = 0
+  const portions = new Portions({ ...systemClock, monotonicMs: () => atMs }, { ms: 10, rowsMax: 50, rest: 3 })
+  let isRested = false
+  const next = portions
+    .next(async () => {
+      atMs += 7
+    })
+    .then(() => {
+      isRested = true
+    })
+  const turns = () => new Promise((resolve) => setImmediate(resolve))
+  await turns()
+  t.mock.timers.tick(20)
+  await turns()
+  assert.equal(isRested, false)
+  t.mock.timers.tick(1)
+  await next
+})
