@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useErrorBoundary, useState } from 'preact/hooks'
-import { ApiError, fetchJson, type Session, send, watchSession } from './api.ts'
+import { ApiError, get, type Session, send, watchSession } from './api.ts'
 import { SignedIn, usePermissions } from './data.ts'
 import { Frame, isOffered } from './frame.tsx'
 import { AccountPage, AccountsPage } from './pages/accounts.tsx'
@@ -57,17 +57,14 @@ export function App() {
     setSession(null)
   }
   async function signOut(): Promise<void> {
-    const ended = await send<{ end_session_url: string | null } | null>(
-      'DELETE',
-      '/gateway/v1/session',
-    ).catch(() => null)
+    const ended = await send('DELETE /gateway/v1/session', {}).catch(() => null)
     endSession(false)
     if (ended?.end_session_url != null) location.assign(ended.end_session_url)
   }
   useEffect(() => watchSession(session === null ? null : () => endSession(true)), [session])
   // The cookie may be there without a stored session, after a sign-in at the identity provider; and roles change.
   useEffect(() => {
-    void fetchJson<Session>('GET', '/gateway/v1/session')
+    void get('/gateway/v1/session', {})
       .then(startSession, (error: ApiError) => setSignInPath(error.signInPath))
       .finally(() => setChecked(true))
   }, [session === null])

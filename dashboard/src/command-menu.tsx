@@ -1,5 +1,4 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Key, ListOf, Person, PriceBook } from './api.ts'
 import s from './command-menu.module.css'
 import { usePermissions, useResource } from './data.ts'
 import { Dialog } from './parts/dialog.tsx'
@@ -74,13 +73,12 @@ function Menu({ commands, onClose }: MenuProps) {
   const [at, setAt] = useState(0)
   const search = typed.trim()
   const asksApi = search.length > 1 && !isDeveloper
-  const keys = useResource<ListOf<Key>>(asksApi ? withQuery('/v1/keys', { search, limit: SHOWN_MAX }) : null)
-  const people = useResource<ListOf<Person>>(
-    asksApi && maySeeAll ? withQuery('/gateway/v1/people', { search, limit: SHOWN_MAX }) : null,
-  )
-  const book = useResource<PriceBook>(asksApi ? '/gateway/v1/prices' : null)
+  const found = { search, limit: SHOWN_MAX }
+  const keys = useResource('/v1/keys', asksApi ? found : null)
+  const people = useResource('/gateway/v1/people', asksApi && maySeeAll ? found : null)
+  const book = useResource('/gateway/v1/prices', asksApi ? {} : null)
   const models = (book.value?.models ?? []).filter(({ id }) => id.includes(search.toLowerCase()))
-  const found = [
+  const shown = [
     ...recordOf(search),
     ...commands.filter((command) => matches(command, search)),
     ...(asksApi ? (keys.value?.data ?? []) : []).map(({ id, name }) => go('Key', name, `/keys/${id}`)),
@@ -89,7 +87,7 @@ function Menu({ commands, onClose }: MenuProps) {
     ),
     ...(asksApi ? models : []).map(({ id }) => go('Calls of', id, withQuery('/requests', { model: id }))),
   ].slice(0, SHOWN_MAX)
-  const chosen = Math.min(at, found.length - 1)
+  const chosen = Math.min(at, shown.length - 1)
   function run(command: Command | undefined): void {
     if (command === undefined) return
     onClose()
@@ -99,8 +97,8 @@ function Menu({ commands, onClose }: MenuProps) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (step === undefined && event.key !== 'Enter') return
     event.preventDefault()
-    if (step === undefined) run(found[chosen])
-    else setAt((chosen + step + found.length) % Math.max(1, found.length))
+    if (step === undefined) run(shown[chosen])
+    else setAt((chosen + step + shown.length) % Math.max(1, shown.length))
   }
   return (
     <Dialog title="Go to" onClose={onClose}>
@@ -109,7 +107,7 @@ function Menu({ commands, onClose }: MenuProps) {
         class={s.field}
         {...COMBOBOX}
         aria-label="Page, key, person, model, id or action"
-        aria-activedescendant={found.length === 0 ? undefined : `command-${chosen}`}
+        aria-activedescendant={shown.length === 0 ? undefined : `command-${chosen}`}
         placeholder="Page, key, person, model, id or action"
         value={typed}
         onInput={(event) => {
@@ -119,7 +117,7 @@ function Menu({ commands, onClose }: MenuProps) {
         onKeyDown={onKeyDown}
       />
       <div id="commands" class={s.commands} role="listbox" aria-label="Results">
-        {found.map((command, i) => (
+        {shown.map((command, i) => (
           // The keyboard stays in the field, which names the chosen option.
           <div
             key={`${command.kind} ${command.title} ${i}`}
@@ -135,7 +133,7 @@ function Menu({ commands, onClose }: MenuProps) {
           </div>
         ))}
       </div>
-      {found.length === 0 && <p class="quiet">{keys.isLoading ? 'Searching…' : 'Nothing has that name.'}</p>}
+      {shown.length === 0 && <p class="quiet">{keys.isLoading ? 'Searching…' : 'Nothing has that name.'}</p>}
     </Dialog>
   )
 }

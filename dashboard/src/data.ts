@@ -1,6 +1,7 @@
 import { createContext } from 'preact'
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks'
-import { type Account, ApiError, fetchJson, type Session } from './api.ts'
+import type { Answers, GetAnswers } from '../../src/api/answers.ts'
+import { ApiError, get, type Params, type Session, urlOf } from './api.ts'
 import { setQuery } from './router.tsx'
 
 export const SignedIn = createContext<Session | null>(null)
@@ -26,61 +27,67 @@ export interface Resource<T> {
   refresh(): void
 }
 
+/** What useResource has read: the URL, and the answer or the error. */
+interface Reading<T> {
+  readonly url: string | null
+  readonly value: T | null
+  readonly error: ApiError | null
+}
+
 /**
- * Reads a path, if it is not null. Reads again when it changes, and every `everyMs` while the tab is visible, except after
- * a 404. A new request aborts the previous one, so that an old answer never overwrites a newer one.
+ * Reads a path, unless `params` is null or lacks an id. Reads again when they change, and every `everyMs` while the tab is
+ * visible, except after a 404. A new request aborts the previous one, so that an old answer never overwrites a newer one.
  */
-export function useResource<T>(path: string | null, everyMs: number | null = null): Resource<T> {
-  const [state, setState] = useState<{ path: string | null; value: T | null; error: ApiError | null }>({
-    path: null,
-    value: null,
-    error: null,
-  })
+export function useResource<Path extends keyof GetAnswers>(
+  path: Path,
+  params: Params<Path> | null,
+  everyMs: number | null = null,
+): Resource<GetAnswers[Path]> {
+  const [state, setState] = useState<Reading<GetAnswers[Path]>>({ url: null, value: null, error: null })
   const [version, setVersion] = useState(0)
   const refresh = useCallback(() => setVersion((n) => n + 1), [])
+  const url = params === null ? null : urlOf(path, params)
 
-  // refresh() changes `version`, so that the effect reads the path again.
+  // refresh() changes `version`, so that the effect reads the URL again. `params` is a new object for each rendering.
   useEffect(() => {
-    if (path === null) return
+    if (url === null || params === null) return
     const abort = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     let isGone = false
-    async function read(path: string): Promise<void> {
+    async function read(): Promise<void> {
       try {
-        const value = await fetchJson<T>('GET', path, { signal: abort.signal })
+        const value = await get(path, params as Params<Path>, abort.signal)
         if (abort.signal.aborted) return
-        setState({ path, value, error: null })
+        setState({ url, value, error: null })
       } catch (error) {
         if (abort.signal.aborted) return
         if (!(error instanceof ApiError)) throw error
         isGone = error.status === 404
-        setState((before) => ({ path, value: before.path === path ? before.value : null, error }))
+        setState((before) => ({ url, value: before.url === url ? before.value : null, error }))
       }
       if (everyMs !== null && !isGone) timer = setTimeout(readWhenVisible, everyMs)
     }
     function readWhenVisible(): void {
       if (document.hidden) document.addEventListener('visibilitychange', readWhenVisible, { once: true })
-      else void read(path as string)
+      else void read()
     }
-    void read(path)
+    void read()
     return () => {
       abort.abort()
       clearTimeout(timer)
       document.removeEventListener('visibilitychange', readWhenVisible)
     }
-  }, [path, everyMs, version])
+  }, [url, everyMs, version])
 
-  return { value: state.value, error: state.error, isLoading: path !== null && state.path !== path, refresh }
+  return { value: state.value, error: state.error, isLoading: url !== null && state.url !== url, refresh }
 }
 
-export const OWN_ACCOUNT = '/gateway/v1/accounts/self'
+export type OwnAccount = Answers['GET /gateway/v1/accounts/self']
 
-export type OwnAccount = Omit<Account, 'upstreams' | 'metadata'>
-
-/** The account of the pages: the account of the key, or the account in which an operator acts. */
-export const useAccount = (everyMs: number | null = null) => useResource<OwnAccount>(OWN_ACCOUNT, everyMs)
-
-/** The id of that account, known without a request: a form that waits for one would lose an early Enter. */
+/**
+ * The account of the pages: the account of the key, or the account in which an operator acts. Known without a request: a
+ * form that waits for one would lose an early Enter.
+ */
 export function useAccountId(): string {
   const session = useContext(SignedIn)
   return new URLSearchParams(location.search).get('account') ?? session?.account_id ?? 'default'

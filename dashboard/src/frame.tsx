@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { Account, Overview } from './api.ts'
+import type { Overview } from './api.ts'
 import { type Command, CommandMenu } from './command-menu.tsx'
 import { usePermissions, useResource } from './data.ts'
 import { count } from './format.ts'
@@ -54,7 +54,7 @@ function NodeInfo({ of: { version, store, calls_in_flight: inFlight } }: { reado
 }
 
 function AccountNotice({ id }: { readonly id: string }) {
-  const { value } = useResource<Account>(id === '*' ? null : `/gateway/v1/accounts/${id}`)
+  const { value } = useResource('/gateway/v1/accounts/{id}', id === '*' ? null : { id })
   if (id === '*')
     return (
       <p class="notice">
@@ -83,7 +83,7 @@ export function Frame({ route, onSignOut, children }: FrameProps) {
   const [isOpen, setOpen] = useState(false)
   const permissions = usePermissions()
   const { isOperator, isMember, maySeeAll, mayManage } = permissions
-  const { value: overview } = useResource<Overview>(!maySeeAll ? null : '/gateway/v1/overview', 10_000)
+  const { value: overview } = useResource('/gateway/v1/overview', maySeeAll ? {} : null, 10_000)
   const account = route.query.get('account')
   const opened = `/${route.path.split('/')[1] ?? ''}`
   const section = isMember && (opened === '/' || opened === '/keys') ? ME.path : opened

@@ -158,3 +158,4 @@ export const createdKeySchema = keySchema
     key: f.optionalText('The secret, shown once: a replay with the same Idempotency-Key omits it.'),
   })
   .meta({ id: 'created_key', description: 'A new API key with its secret.' })
+export type CreatedKey = z.infer<typeof createdKeySchema>

@@ -2,18 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { z } from 'zod'
-import type { Account } from '../api/account.ts'
-import type { AdminKey, CreatedAdminKey } from '../api/admin-key.ts'
-import type { AddedCredit, BalanceObject } from '../api/credit.ts'
-import type { EventObject } from '../api/event.ts'
+import type { Answers, EndpointName, GetAnswers } from '../api/answers.ts'
 import type { errorSchema, ListOf, WithNumbers } from '../api/fields.ts'
-import type { Key } from '../api/key.ts'
-import type { OverviewObject } from '../api/overview.ts'
-import type { Members, Person } from '../api/person.ts'
-import type { PriceBookObject } from '../api/prices.ts'
-import type { Bill, RequestRecord } from '../api/request.ts'
-import type { Usage } from '../api/usage.ts'
-import type { Delivery, Webhook } from '../api/webhook.ts'
 import type { Environment } from '../config/read-config.ts'
 import { fileProblem } from '../kernel/errors.ts'
 import { parseWithDigits } from '../kernel/money.ts'
@@ -38,28 +28,17 @@ export interface AnsweredObject {
 
 export interface ApiList<T> extends ListOf<T>, AnsweredObject {}
 
-/** What the answer to a command is, by its `object`. */
-interface AnsweredObjects {
-  readonly account: Account
-  readonly admin_key: AdminKey & Partial<CreatedAdminKey>
-  readonly balance: BalanceObject
-  readonly credit: AddedCredit
-  readonly event: EventObject
-  readonly key: Key & { readonly key?: string }
-  readonly list: AnsweredObject
-  readonly members: Members
-  readonly overview: OverviewObject
-  readonly person: Person
-  readonly price: AnsweredObject
-  readonly price_book: PriceBookObject
-  readonly request: RequestRecord & { readonly bill: Bill }
-  readonly usage: Usage
-  readonly webhook: Webhook & { readonly secret?: string }
-  readonly webhook_delivery: Delivery
-}
+type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
+  ? All
+  : never
 
-export type AnswerName = keyof AnsweredObjects
-export type ObjectOf<Name extends AnswerName> = Exact<AnsweredObjects[Name]>
+type AnyAnswer = Extract<Answers[EndpointName], AnsweredObject>
+export type AnswerName = AnyAnswer['object']
+
+/** What the API answers under this `object`. A command knows which list it has asked for. */
+export type ObjectOf<Name extends AnswerName> = Exact<
+  Name extends 'list' ? AnsweredObject : AllOf<Extract<AnyAnswer, { object: Name }>>
+>
 
 export interface ApiAnswer<T> {
   readonly value: T
@@ -91,9 +70,7 @@ export class Client {
   async #seesSeveralAccounts(): Promise<boolean> {
     if (this.#account !== undefined) return false
     try {
-      const query = { limit: '1' }
-      const { value } = await this.request<ApiList<object>>('list', 'GET', '/gateway/v1/accounts', { query })
-      return value.has_more
+      return (await this.list('/gateway/v1/accounts', { limit: '1' })).has_more
     } catch (error) {
       if (error instanceof Failure && error.code === 'insufficient_role') return false
       throw error
@@ -104,18 +81,28 @@ export class Client {
     return new Client(this.url, this.#adminKey, id)
   }
 
+  /** The page of a list. `path`: that of the list with its ids. */
+  async list<Path extends keyof GetAnswers>(
+    of: Path,
+    query: QueryFields,
+    path: string = of,
+  ): Promise<Exact<GetAnswers[Path]>> {
+    const { value } = await this.request('list', 'GET', path, { query })
+    return value as Exact<GetAnswers[Path]>
+  }
+
   /** Throws unless the answer's `object` has this value. */
-  async request<T extends AnsweredObject>(
-    object: T['object'],
+  async request<Name extends AnswerName>(
+    object: Name,
     method: 'GET' | 'POST' | 'PUT' | 'PATCH',
     path: string,
     content: RequestContent = {},
-  ): Promise<ApiAnswer<T>> {
+  ): Promise<ApiAnswer<ObjectOf<Name>>> {
     try {
       const response = await this.#send(method, path, content, AbortSignal.timeout(TIMEOUT_MS))
       const text = await response.text()
       const value = parseExact(text)
-      if (!isObject<T>(value, object)) throw this.#unexpectedAnswer(response.status)
+      if (!isObject<ObjectOf<Name>>(value, object)) throw this.#unexpectedAnswer(response.status)
       return { value, headers: response.headers, text }
     } catch (error) {
       throw explainBroken(this.url, error, content.idempotencyKey)
@@ -230,7 +217,7 @@ function parseExact(text: string): unknown {
   }
 }
 
-function isObject<T extends AnsweredObject>(value: unknown, object: string): value is T {
+function isObject<T>(value: unknown, object: string): value is T {
   return typeof value === 'object' && value !== null && 'object' in value && value.object === object
 }
 

@@ -1,10 +1,8 @@
 import type { Command } from 'commander'
-import type { AddedCredit } from '../api/credit.ts'
-import type { RequestRecord } from '../api/request.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { type FieldOption, type Listing, registerAll } from './api-command.ts'
-import type { ApiAnswer, Client, CommandOptions, Exact, ObjectOf } from './client.ts'
+import type { ApiAnswer, Client, CommandOptions, ObjectOf } from './client.ts'
 import { Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { counted, print, printIgnoringClosedPipe, shownText, shownUsd } from './terminal.ts'
@@ -76,7 +74,7 @@ async function printAdded({ value, headers }: ApiAnswer<ObjectOf<'credit'>>): Pr
   await print(`${summary} ${sum} as ${shownText(id)}. The balance is ${shownUsd(after)}.\n`)
 }
 
-type AddedBack = Exact<AddedCredit>
+type AddedBack = ObjectOf<'credit'>
 
 type Outcomes = {
   readonly [Name in 'credited' | 'already_credited' | 'not_credited']: NonNullable<AddedBack[Name]>
@@ -90,7 +88,7 @@ async function creditBack(args: readonly string[], options: CommandOptions): Pro
   for (let at = 0; at < ids.length; at += limits.creditBackCallsMax) {
     const body = { request_ids: ids.slice(at, at + limits.creditBackCallsMax), reason: options['reason'] }
     try {
-      const answer = await client.request<AddedBack>('credit', 'POST', PATH, { body })
+      const answer = await client.request('credit', 'POST', PATH, { body })
       entries.push(answer.value)
       outcomes.push(answer.value as Outcomes)
       if (options.json) await printIgnoringClosedPipe(`${answer.text}\n`)
@@ -110,7 +108,7 @@ async function inAccountOf(requestId: string, options: CommandOptions): Promise<
   if ((await client.everyAccount()) === undefined) return client
   const path = `/gateway/v1/requests/${encodeURIComponent(requestId)}`
   try {
-    const { value } = await client.request<RequestRecord>('request', 'GET', path, { query: { wait: '0' } })
+    const { value } = await client.request('request', 'GET', path, { query: { wait: '0' } })
     return client.inAccount(value.account_id)
   } catch (error) {
     // The credit is then refused, which names the call.

@@ -5,9 +5,6 @@ import { type ApiList, type Client, type CommandOptions, type Exact, openClient 
 import { Failure } from './command.ts'
 import { shownInstant, shownText } from './terminal.ts'
 
-/** A key record. Only the answer that creates the key has the secret. */
-export type FoundKey = Exact<Key> & { readonly key?: string }
-
 /** The members of a key, an account or a person that name it in a message. */
 interface Named
   extends Pick<Account, 'id' | 'name' | 'created_at'>,
@@ -29,7 +26,7 @@ type Noun = keyof typeof NOUNS
 export async function findKey(client: Client, named: string): Promise<string> {
   if (NOUNS.key.id.test(named)) return named
   const search = isKeyOrMasked(named) ? named.slice(0, PREFIX_CHARS) : named
-  const found = await searchFor<FoundKey>('/v1/keys', search, client, await client.everyAccount())
+  const found = await searchFor('/v1/keys', search, client, await client.everyAccount())
   const all = found.data.filter((key) => matches(key, named))
   const usable = all.filter(({ status }) => status === 'usable')
   return onlyMatch('key', named, usable.length === 1 ? usable : all, found)
@@ -37,18 +34,13 @@ export async function findKey(client: Client, named: string): Promise<string> {
 
 export async function findAccount(client: Client, named: string): Promise<string> {
   if (named === '*' || NOUNS.account.id.test(named)) return named
-  return onlyAccount(named, await searchFor<Exact<Account>>('/gateway/v1/accounts', named, client))
+  return onlyAccount(named, await searchFor('/gateway/v1/accounts', named, client))
 }
 
 /** The email address names one person better than the name, which several may have. */
 export async function findPerson(client: Client, named: string): Promise<string> {
   if (NOUNS.person.id.test(named)) return named
-  const found = await searchFor<Exact<Person>>(
-    '/gateway/v1/people',
-    named,
-    client,
-    await client.everyAccount(),
-  )
+  const found = await searchFor('/gateway/v1/people', named, client, await client.everyAccount())
   const address = named.toLowerCase()
   const addressed = found.data.filter(({ email }) => email.toLowerCase() === address)
   const matching = addressed.length > 0 ? addressed : found.data.filter(({ name }) => name === named)
@@ -57,7 +49,7 @@ export async function findPerson(client: Client, named: string): Promise<string>
 
 /** Other accounts with the name of this one. */
 export async function namesakesOf({ id, name }: Pick<Account, 'id' | 'name'>, options: CommandOptions) {
-  const { data } = await searchFor<Exact<Account>>('/gateway/v1/accounts', name, openClient(options))
+  const { data } = await searchFor('/gateway/v1/accounts', name, openClient(options))
   return data.filter((other) => other.name === name && other.id !== id)
 }
 
@@ -77,14 +69,13 @@ export async function connect({ account, ...options }: CommandOptions): Promise<
 const PREFIX_CHARS = 16
 const LISTED_MAX = 10
 
-async function searchFor<T>(
-  path: string,
+async function searchFor<Path extends '/v1/keys' | '/gateway/v1/accounts' | '/gateway/v1/people'>(
+  path: Path,
   search: string,
   client: Client,
   account?: string,
-): Promise<ApiList<T>> {
-  const query = { search, limit: '1000', account }
-  return (await client.request<ApiList<T>>('list', 'GET', path, { query })).value
+) {
+  return await client.list(path, { search, limit: '1000', account })
 }
 
 function onlyMatch(noun: Noun, named: string, matching: readonly Named[], found: Found): string {
@@ -107,7 +98,7 @@ function onlyMatch(noun: Noun, named: string, matching: readonly Named[], found:
   return only.id
 }
 
-function matches({ name, prefix, last4 }: FoundKey, named: string): boolean {
+function matches({ name, prefix, last4 }: Exact<Key>, named: string): boolean {
   if (name === named || last4 === named) return true
   if (isKeyOrMasked(named)) return named.startsWith(prefix) && named.endsWith(last4)
   return PART_OF_KEY.test(named) && prefix.startsWith(named)

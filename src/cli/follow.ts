@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RequestRecord } from '../api/request.ts'
 import { type ApiCommand, prepareRequest } from './api-command.ts'
-import type { ApiList, CommandOptions, Exact } from './client.ts'
+import type { CommandOptions } from './client.ts'
 import { outputStyle, print, shownInstant, shownText } from './terminal.ts'
 
 const EVERY_MS = 1_000
@@ -17,10 +16,8 @@ export async function followCalls(
   const style = outputStyle(options)
   const printed = new Set<string>()
   for (let isFirst = true; ; isFirst = false) {
-    const { value } = await client.request<ApiList<Exact<RequestRecord>>>('list', 'GET', path, { query })
-    const ended = value.data.filter(
-      ({ id, state }) => !/^(?:waiting|in_flight)$/.test(state) && !printed.has(id),
-    )
+    const { data } = await client.list('/gateway/v1/requests', query, path)
+    const ended = data.filter(({ id, state }) => !/^(?:waiting|in_flight)$/.test(state) && !printed.has(id))
     for (const call of ended.toReversed()) {
       printed.add(call.id)
       if (isFirst) continue

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { type Command, Option } from 'commander'
-import type { PriceBookObject, PricedModel, PricePush } from '../api/prices.ts'
+import type { PriceBookObject, PricedModel } from '../api/prices.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { fileProblem } from '../kernel/errors.ts'
 import { loadPrices } from '../pricing/load-book.ts'
@@ -9,7 +9,7 @@ import { versionAt } from '../pricing/price-book.ts'
 import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
 import { scaleRates } from '../pricing/scale-rates.ts'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
-import type { Client, CommandOptions, Exact } from './client.ts'
+import type { Client, CommandOptions } from './client.ts'
 import { examples, Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { overlayWarnings } from './overlay-warnings.ts'
@@ -179,7 +179,7 @@ async function pushPrices(file: string | undefined, options: CommandOptions): Pr
   const list = file === undefined ? BUILT_IN_LIST : readList(file)
   const flags = { force: options['force'] === true, dry_run: options['dryRun'] === true }
   const client = await connect(options)
-  const { value, text } = await client.request<Exact<PricePush>>('price_push', 'POST', `${PATH}/push`, {
+  const { value, text } = await client.request('price_push', 'POST', `${PATH}/push`, {
     body: { ...list, ...flags },
   })
   if (options.json) return await print(`${text}\n`)
@@ -218,7 +218,7 @@ const columnsOf = (rates: string) => ({
 
 async function showPrices(name: string | undefined, options: CommandOptions): Promise<void> {
   const client = await connect(options)
-  const { value, text } = await client.request<Exact<PriceBookObject>>('price_book', 'GET', PATH)
+  const { value, text } = await client.request('price_book', 'GET', PATH)
   const style = outputStyle(options)
   if (name === undefined) {
     if (options.json) return await printData([`${text}\n`])

@@ -102,7 +102,7 @@ const BILL_COLUMNS = {
 async function printCall({ value }: ApiAnswer<ObjectOf<'request'>>, options: CommandOptions): Promise<void> {
   const { bill, ...call } = value
   const style = outputStyle(options)
-  await print(`${renderRecord(call, style)}\n${renderBill(bill, style)}`)
+  await print(`${renderRecord(call, style)}\n${bill === undefined ? '' : renderBill(bill, style)}`)
 }
 
 function renderBill({ lines, ...bill }: Exact<Bill>, style: TerminalStyle): string {

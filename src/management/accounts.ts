@@ -2,10 +2,7 @@ import {
   type AccountEditFields,
   accountEditFields,
   accountListQuery,
-  accountListSchema,
-  accountSchema,
   newAccountFields,
-  ownAccountSchema,
 } from '../api/account.ts'
 import { accountObject } from '../api/objects.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
@@ -96,7 +93,6 @@ export const createAccount = defineRoute({
   body: newAccountFields,
   repeatable: true,
   status: 201,
-  answer: accountSchema,
   async handle({ body, actor, idempotency, atMs }, management) {
     const id = `acct_${management.nextUlid()}`
     const account = { ...accountChanges(body, id, null, management), id, name: body.name, createdAtMs: atMs }
@@ -110,7 +106,6 @@ export const createAccount = defineRoute({
 export const listAccounts = defineRoute({
   summary: 'List accounts, newest first',
   query: accountListQuery,
-  answer: accountListSchema,
   async handle({ query: { status = null, search = null, after = null, limit }, atMs }, { store }) {
     const page = await store.listAccounts({ status, search, after, limit, atMs })
     const { spentNanos, heldNanos, balanceNanos } = page.total
@@ -125,7 +120,6 @@ export const listAccounts = defineRoute({
 
 export const showAccount = defineRoute({
   summary: 'Show an account',
-  answer: accountSchema,
   async handle({ id, atMs }, { store }) {
     const account = await store.getAccount(id, atMs)
     return account && accountObject(account, atMs)
@@ -135,7 +129,6 @@ export const showAccount = defineRoute({
 /** Leaves out upstreams and metadata, which only operators may see. */
 export const getOwnAccount = defineRoute({
   summary: 'Show the account of the key: spend, budget and credit',
-  answer: ownAccountSchema,
   async handle({ accountId, atMs }, { store }) {
     const account = await store.getAccount(accountId, atMs)
     if (account === null) return null
@@ -151,7 +144,6 @@ export const updateAccount = defineRoute({
     'less would refuse every call, and is 409 `balance_not_positive` without `force`. A discount applies to calls admitted ' +
     'after the change.',
   body: accountEditFields,
-  answer: accountSchema,
   async handle({ id, body, actor, atMs }, management) {
     const { store, recheckWaitingCalls } = management
     const before = await store.getAccount(id, atMs)
@@ -179,13 +171,11 @@ function setStatus(status: AccountStatus) {
 export const suspendAccount = defineRoute({
   summary: 'Suspend an account',
   description: 'New calls with its keys get 403 `account_suspended`. Running calls finish.',
-  answer: accountSchema,
   handle: setStatus('suspended'),
 })
 
 export const resumeAccount = defineRoute({
   summary: 'Resume an account',
   description: 'Calls with its keys are admitted again.',
-  answer: accountSchema,
   handle: setStatus('active'),
 })

@@ -1,10 +1,4 @@
-import {
-  adminKeyListQuery,
-  adminKeySchema,
-  createdAdminKeySchema,
-  newAdminKeyFields,
-} from '../api/admin-key.ts'
-import { listOf } from '../api/fields.ts'
+import { adminKeyListQuery, newAdminKeyFields } from '../api/admin-key.ts'
 import { adminKeyObject } from '../api/objects.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { AdminScope } from '../keys/key-store.ts'
@@ -23,7 +17,6 @@ export const createAdminKey = defineRoute({
     'in `account_id`, or with `account=`.',
   body: newAdminKeyFields,
   status: 201,
-  answer: createdAdminKeySchema,
   async handle(request, { store, nextUlid, digestKey, servicePrefix }) {
     const { name, role, account_id: named = null } = request.body
     if (role === 'operator' && request.role !== 'operator')
@@ -62,7 +55,6 @@ export const listAdminKeys = defineRoute({
   summary: 'List admin keys, newest first',
   description: 'Operator keys are listed in the account `default`, to operators only.',
   query: adminKeyListQuery,
-  answer: listOf(adminKeySchema),
   async handle(request, { store }) {
     const { after = null, limit } = request.query
     const scope = scopeOf(request, request.listedAccountId)
@@ -73,7 +65,6 @@ export const listAdminKeys = defineRoute({
 export const revokeAdminKey = defineRoute({
   summary: 'Revoke an admin key',
   description: 'Immediate and final; ends its sessions too. The last operator key cannot be revoked.',
-  answer: adminKeySchema,
   async handle(request, { store }) {
     const { id, accountId, actor, atMs } = request
     const result = await store.revokeAdminKey(scopeOf(request, accountId), id, actor, atMs)

@@ -1,11 +1,4 @@
-import {
-  addedCreditSchema,
-  balanceSchema,
-  creditFields,
-  creditListQuery,
-  creditSchema,
-} from '../api/credit.ts'
-import { listOf } from '../api/fields.ts'
+import { creditFields, creditListQuery } from '../api/credit.ts'
 import { balanceObject, creditObject } from '../api/objects.ts'
 import { refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
@@ -15,7 +8,6 @@ import { defineRoute, invalid, type Management, type OwnReply, pageObject, reply
 
 export const showBalance = defineRoute({
   summary: 'Show the prepaid credit of the account',
-  answer: balanceSchema,
   async handle({ accountId }, { store }) {
     return balanceObject(await store.getBalance(accountId))
   },
@@ -24,7 +16,6 @@ export const showBalance = defineRoute({
 export const listCredits = defineRoute({
   summary: 'List the credit ledger, newest first',
   query: creditListQuery,
-  answer: listOf(creditSchema),
   async handle({ listedAccountId: accountId, query: { after = null, limit } }, { store }) {
     return pageObject(await store.listCredits({ accountId, after, limit }), creditObject)
   },
@@ -39,7 +30,6 @@ export const addCredit = defineRoute({
   body: creditFields,
   repeatable: true,
   status: 201,
-  answer: addedCreditSchema,
   async handle({ accountId, actor, body, idempotency, atMs }, management) {
     const { amount_usd: amountNanos, request_ids: requestIds, reason } = body
     const command = { id: `crd_${management.nextUlid()}`, accountId, reason, actor, atMs }

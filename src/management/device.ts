@@ -1,4 +1,4 @@
-import { deviceApprovalSchema, deviceDecisionFields } from '../api/device.ts'
+import { deviceDecisionFields } from '../api/device.ts'
 import { networkOf } from '../http/addresses.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
@@ -14,7 +14,6 @@ export const decideDevice = defineRoute({
     'For people who signed in: lets the device or coding agent that shows this code act as the person. A code can be decided ' +
     'once, within ten minutes. After ten wrong codes, wait as long as `retry-after` says.',
   body: deviceDecisionFields,
-  answer: deviceApprovalSchema,
   async handle({ caller, exchange, body, atMs }, { store }) {
     if (caller.kind !== 'person')
       return refused(

@@ -1,5 +1,6 @@
+import { ANSWERS, type EndpointName } from '../api/answers.ts'
 import type { AccountRule, RequiredRole } from './roles.ts'
-import type { Method, RouteParts } from './route.ts'
+import type { Method, Route, RouteParts } from './route.ts'
 
 interface RowTraits {
   /** The kinds of the records in the path, in order. */
@@ -18,17 +19,19 @@ export interface OwnEndpoint extends RowTraits {
   readonly role: RequiredRole
   readonly account: AccountRule
   readonly route: RouteParts<unknown, unknown>
+  readonly answer: Route['answer']
 }
 
 /** A row of the table of own endpoints. Each column has a type of its own, so no two can be swapped. */
-export function endpoint(
-  method: Method,
-  path: OwnEndpoint['path'],
+export function endpoint<M extends Method, Path extends OwnEndpoint['path']>(
+  method: M,
+  path: `${M} ${Path}` extends EndpointName ? Path : never,
   id: string,
   role: RequiredRole,
   account: AccountRule,
   route: OwnEndpoint['route'],
   traits: RowTraits = {},
 ): OwnEndpoint {
-  return { method, path, id, role, account, route, ...traits }
+  const answer = ANSWERS[`${method} ${path}` as EndpointName]
+  return { method, path, id, role, account, route, answer, ...traits }
 }

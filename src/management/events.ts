@@ -1,6 +1,6 @@
-import { type EventObject, eventListQuery, eventSchema } from '../api/event.ts'
+import { type EventObject, eventListQuery } from '../api/event.ts'
 import { fieldsOf } from '../api/field-names.ts'
-import { listOf, rangeOf, type Written } from '../api/fields.ts'
+import { rangeOf, type Written } from '../api/fields.ts'
 import { type EventRecord, readEventData } from '../webhooks/webhook-store.ts'
 import { formatOf, replyExport } from './csv.ts'
 import type { Role } from './roles.ts'
@@ -25,7 +25,6 @@ function eventRow(event: EventRecord, role: Role) {
 
 export const getEvent = defineRoute({
   summary: 'Show an event',
-  answer: eventSchema,
   async handle({ accountId, id, role }, { store }) {
     const event = await store.getEvent(accountId, id)
     return event && eventObject(event, role)
@@ -36,7 +35,6 @@ export const listEvents = defineRoute({
   summary: 'List or export changes and crossed thresholds, newest first',
   description: 'Events are stored for 400 days.',
   query: eventListQuery,
-  answer: listOf(eventSchema),
   alsoAs: {
     'text/csv': 'One row per event; `data` is JSON. Complete without `limit`.',
   },

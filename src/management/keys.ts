@@ -1,11 +1,8 @@
 import { fieldOf, formatInstant } from '../api/field-names.ts'
-import { listOf } from '../api/fields.ts'
 import {
-  createdKeySchema,
   type KeyEditFields,
   keyEditFields,
   keyListQuery,
-  keySchema,
   newKeyFields,
   type OwnKeyFields,
   rotateFields,
@@ -156,7 +153,6 @@ export const createKey = defineRoute({
   body: newKeyFields,
   repeatable: true,
   status: 201,
-  answer: createdKeySchema,
   async handle(request, management) {
     const { accountId, actor, role, ownPersonId, body, idempotency, atMs } = request
     if (body.person === 'me' || role === 'member') return await createOwnKey(request, management)
@@ -179,7 +175,6 @@ export const createKey = defineRoute({
 export const listKeys = defineRoute({
   summary: 'List API keys, newest first',
   query: keyListQuery,
-  answer: listOf(keySchema),
   async handle({ listedAccountId: accountId, ownPersonId, query, atMs }, management) {
     const { status = null, search = null, after = null, limit } = query
     const person = personFilter(ownPersonId, query.person)
@@ -196,7 +191,6 @@ async function readKey(accountId: string, id: string, atMs: number, management: 
 
 export const getOwnKey = defineRoute({
   summary: 'Show the API key of this request',
-  answer: keySchema,
   async handle({ caller, atMs }, management) {
     if (caller.kind !== 'api_key') {
       return refused(
@@ -210,7 +204,6 @@ export const getOwnKey = defineRoute({
 
 export const showKey = defineRoute({
   summary: 'Show an API key',
-  answer: keySchema,
   handle: ({ accountId, id, atMs }, management) => readKey(accountId, id, atMs, management),
 })
 
@@ -221,7 +214,6 @@ export const updateKey = defineRoute({
     'Recorded spend does not change. Budgets, rate and mode change for all keys that share the budget. A revoked or expired ' +
     'key cannot be changed.',
   body: keyEditFields,
-  answer: keySchema,
   async handle({ accountId, actor, ownPersonId, id, body, atMs }, management) {
     const other = Object.keys(body).find((field) => field !== 'name')
     if (ownPersonId !== null && other !== undefined)
@@ -252,14 +244,12 @@ async function revoke({ accountId, actor, id, atMs }: OwnRequest, management: Ma
 export const deleteKey = defineRoute({
   summary: 'Revoke an API key, like POST /v1/keys/{id}/revoke',
   description: 'The record and its spend are retained. Repeating the request returns the same record.',
-  answer: keySchema,
   handle: revoke,
 })
 
 export const revokeKey = defineRoute({
   summary: 'Revoke an API key, immediately and for good',
   description: 'Running calls finish. Repeating the request returns the same record. The body is ignored.',
-  answer: keySchema,
   handle: revoke,
 })
 
@@ -271,7 +261,6 @@ export const rotateKey = defineRoute({
   body: rotateFields,
   repeatable: true,
   status: 201,
-  answer: createdKeySchema,
   async handle({ accountId, actor, id, body, idempotency, atMs }, management) {
     const { secret, record } = mintApiKey(atMs, management)
     const { old_expires_in_seconds: seconds } = body

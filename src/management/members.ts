@@ -1,5 +1,5 @@
 import { memberLimitsObject } from '../api/objects.ts'
-import { type MemberLimitFields, memberEditFields, membersSchema } from '../api/person.ts'
+import { type MemberLimitFields, memberEditFields } from '../api/person.ts'
 import type { MemberLimits } from '../keys/person-store.ts'
 import { checkAllowedModels } from './keys.ts'
 import { defineRoute, withoutUndefined } from './route.ts'
@@ -20,7 +20,6 @@ function limitChanges(fields: MemberLimitFields): Partial<MemberLimits> {
 
 export const getMembers = defineRoute({
   summary: 'Show what a new person of the account gets',
-  answer: membersSchema,
   handle: async ({ accountId }, { store }) => memberLimitsObject(await store.readMemberLimits(accountId)),
 })
 
@@ -30,7 +29,6 @@ export const updateMembers = defineRoute({
     'Changes the fields that are sent and leaves the others. With `"apply": "all"` the fields of this request are also set ' +
     'on the existing people and their usable keys, a few people at a time, with one event for each person who changed.',
   body: memberEditFields,
-  answer: membersSchema,
   async handle({ accountId, actor, body, atMs }, management) {
     const { store } = management
     const wrong = checkAllowedModels(body, atMs, management)

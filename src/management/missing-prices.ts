@@ -1,4 +1,3 @@
-import { missingPricesSchema } from '../api/prices.ts'
 import { SURFACE_NAMES } from '../kernel/vocabulary.ts'
 import { OTHER_MODELS, type UnpricedModel } from '../ledger/prices.ts'
 import { findModel, suggestModel, versionAt } from '../pricing/price-book.ts'
@@ -18,7 +17,6 @@ export const listMissingPrices = defineRoute({
     'Models that were asked for in the last 30 days, the latest first, then others that upstream offers. Models that have a price ' +
     'by now are left out. Names that upstream does not offer are counted together as `other`, as are refused calls of all but the ' +
     'latest 200 names, and the latest 100 of an account.',
-  answer: missingPricesSchema,
   async handle({ atMs }, { store, node, refusedCalls }) {
     await refusedCalls.written()
     const version = versionAt(node.prices.book, atMs)

@@ -289,9 +289,6 @@ export function openApiRoute(routes: () => readonly Route[]): RouteParts<unknown
   const replies = new Map<string, OwnReply>()
   return defineRoute({
     summary: 'This document',
-    answer: z
-      .looseObject({ openapi: z.literal('3.1.0'), info: z.looseObject({}), paths: z.looseObject({}) })
-      .meta({ id: 'openapi_document', description: 'This document.' }),
     async handle(_request, { servicePrefix }) {
       const reply =
         replies.get(servicePrefix) ??

@@ -1,7 +1,7 @@
 import { fieldsOf } from '../api/field-names.ts'
 import type { Written } from '../api/fields.ts'
 import { balanceObject } from '../api/objects.ts'
-import { NAMED_KEYS_MAX, type OverviewObject, overviewSchema } from '../api/overview.ts'
+import { NAMED_KEYS_MAX, type OverviewObject } from '../api/overview.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { shareWork } from '../kernel/shared-work.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
@@ -74,7 +74,6 @@ function readShared(accountId: string, management: Management): Promise<Overview
 export const getOverview = defineRoute({
   summary: 'Show the month, the credit and what needs attention',
   description: 'You can poll this every few seconds. The figures are cached for a second.',
-  answer: overviewSchema,
   async handle({ accountId, role }, management) {
     const { node, refusedCalls, waitingCalls } = management
     await refusedCalls.written()
@@ -92,7 +91,6 @@ export const getMetrics = defineRoute({
   summary: 'Metrics of this node',
   description:
     'In the OpenMetrics text format, whatever `Accept` says. With `metrics.public` it needs no key.',
-  answer: null,
   alsoAs: { 'application/openmetrics-text': 'Every metric with its type, its help and its samples.' },
   async handle(_request, management) {
     const { contentType, text } = await management.scrapeMetrics()

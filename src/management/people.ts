@@ -1,7 +1,6 @@
 import { fieldOf } from '../api/field-names.ts'
-import { listOf } from '../api/fields.ts'
 import { personObject } from '../api/objects.ts'
-import { personEditFields, personListQuery, personMoveFields, personSchema } from '../api/person.ts'
+import { personEditFields, personListQuery, personMoveFields } from '../api/person.ts'
 import { PERSON_LIMIT_NAMES, type PersonLimits, type PersonRecord } from '../keys/person-store.ts'
 import type { Store } from '../store/store.ts'
 import {
@@ -27,7 +26,6 @@ export function personFilter(
 export const listPeople = defineRoute({
   summary: 'List people, newest first',
   query: personListQuery,
-  answer: listOf(personSchema),
   async handle({ listedAccountId: accountId, query, atMs }, { store }) {
     const { status = null, search = null, after = null, limit } = query
     const page = await store.listPeople({ accountId, status, search, after, limit, atMs })
@@ -37,7 +35,6 @@ export const listPeople = defineRoute({
 
 export const getPerson = defineRoute({
   summary: 'Show a person',
-  answer: personSchema,
   async handle({ accountId, id, atMs }, { store }) {
     const person = await store.getPerson(accountId, id, atMs)
     return person && personObject(person, atMs)
@@ -50,7 +47,6 @@ export const updatePerson = defineRoute({
     'The limits hold for the sum over all keys of the person. Changes the fields that are sent and leaves the others; null ' +
     'removes a limit. Email, name and role come from the identity provider.',
   body: personEditFields,
-  answer: personSchema,
   async handle({ accountId, actor, id, body, atMs }, { store, recheckWaitingCalls }) {
     const limits = PERSON_LIMIT_NAMES.map((name) => [name, body[fieldOf(name)]] as const)
     const changes: Partial<PersonLimits> = withoutUndefined(Object.fromEntries(limits))
@@ -81,14 +77,12 @@ export const blockPerson = defineRoute({
   description:
     'Revokes all keys of the person, signed-in devices included, and ends all sessions, at once and on every node. Running ' +
     'calls finish. Repeating the request returns the same record. The body is ignored.',
-  answer: personSchema,
   handle: changeWith('blockPerson'),
 })
 
 export const unblockPerson = defineRoute({
   summary: 'Let a blocked person sign in again',
   description: 'Revoked keys stay revoked. The body is ignored.',
-  answer: personSchema,
   handle: changeWith('unblockPerson'),
 })
 
@@ -98,7 +92,6 @@ export const movePerson = defineRoute({
     'Revokes all keys of the person and ends all sessions. The person gets a new budget in the other account, and sees ' +
     'nothing of the old one afterwards.',
   body: personMoveFields,
-  answer: personSchema,
   async handle({ accountId, id, actor, body, atMs }, management) {
     const { store } = management
     if ((await store.getPerson(accountId, id, atMs)) === null) return null

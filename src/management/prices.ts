@@ -4,11 +4,8 @@ import {
   type PriceBookObject,
   type PricedModel,
   type PriceOrigin,
-  priceBookSchema,
-  pricePushSchema,
   pushFields,
   setPriceFields,
-  setPriceSchema,
 } from '../api/prices.ts'
 import { refuse } from '../kernel/errors.ts'
 import { appliedAt, buildBook, type PriceLayers, type SetPrice } from '../pricing/build-book.ts'
@@ -83,7 +80,6 @@ const versionObject = ({ id, effectiveFromMs }: PriceVersion) => ({
 export const getPrices = defineRoute({
   summary: 'Show the price book',
   description: 'The prices that calls are rated with now, on this node.',
-  answer: priceBookSchema,
   async handle({ atMs }, { node }) {
     const { book, layers } = node.prices
     const version = versionAt(book, atMs)
@@ -109,7 +105,6 @@ export const setPrice = defineRoute({
     'Each request adds a dated price; one for the same instant replaces it. The latest that has begun applies. This node uses ' +
     'it at once, every other node within 2 seconds.',
   body: setPriceFields,
-  answer: setPriceSchema,
   async handle({ id, body, actor, atMs }, { store, node: { prices } }) {
     const model = modelIn(id)
     if (typeof model !== 'string') return model
@@ -157,7 +152,6 @@ export const unsetPrice = defineRoute({
   summary: 'End the set price of a model',
   description: 'The list of prices applies again from now on. Prices set for later are removed.',
   status: 204,
-  answer: null,
   async handle({ id, actor, atMs }, { store, node: { prices } }) {
     const model = modelIn(id)
     if (typeof model !== 'string') return model
@@ -188,7 +182,6 @@ export const pushPrices = defineRoute({
     'the answer shows what would change.',
   body: pushFields,
   bodyBytesMax: LIST_BYTES_MAX,
-  answer: pricePushSchema,
   async handle({ body, actor, atMs }, { store, node: { prices } }) {
     const { force = false, dry_run: isDryRun = false, ...given } = body
     const read = readPriceList(given)

@@ -1,17 +1,15 @@
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import { fieldsOf } from '../api/field-names.ts'
-import { listOf, rangeOf, type Written } from '../api/fields.ts'
+import { rangeOf, type Written } from '../api/fields.ts'
 import {
   type LoggedBodyObject,
   REQUESTS_PAGE,
   type RequestListQuery,
   type RequestRecord,
-  requestBodiesSchema,
   requestExpandQuery,
   requestListQuery,
   requestSchema,
-  requestWithBillSchema,
   type Tokens,
 } from '../api/request.ts'
 import { limits } from '../kernel/limits.ts'
@@ -196,7 +194,6 @@ const PAGE_DESCRIPTION =
 
 const LISTED = {
   query: requestListQuery,
-  answer: listOf(requestSchema),
   alsoAs: {
     'application/x-ndjson': 'One request per line, as JSON. Complete without `limit`.',
     'text/csv':
@@ -235,7 +232,6 @@ export const getRequest = defineRoute({
     `Waits up to ${limits.requestWaitMs / 1_000} seconds (or \`wait\`) until a call in flight is settled. After that, the answer has no figures. ` +
     'Waiting and refused calls are answered at once. An API key sees its own calls only.',
   query: requestExpandQuery,
-  answer: requestWithBillSchema,
   async handle(request, management) {
     const call = await settledCall(request, request.query.wait * 1_000, management)
     if (call === null || !maySee(request, call)) return null
@@ -286,7 +282,6 @@ export const getRequestBodies = defineRoute({
   summary: 'Show the bodies of a call',
   description:
     'Stored only if the key had `log_requests` at the time: the first MiB of each, for `requests.retention_days`.',
-  answer: requestBodiesSchema,
   async handle({ id, accountId }, { store }) {
     const call = await store.getCall(id)
     if (call === null || call.accountId !== accountId) return null

@@ -140,7 +140,6 @@ export interface RouteParts<Query, Body> {
   readonly repeatable: boolean
   readonly bodyBytesMax: number
   readonly status: 200 | 201 | 202 | 204
-  readonly answer: z.ZodType | null
   readonly alsoAs: Readonly<Record<string, string>>
   /** Whether some callers get 204 instead. */
   readonly mayBeEmpty: boolean
@@ -156,6 +155,8 @@ export interface Route extends RouteParts<unknown, unknown> {
   readonly isForOwn: boolean
   readonly method: Method
   readonly template: string
+  /** Null: the answer has no JSON body. */
+  readonly answer: z.ZodType | null
   readonly requiredRole: RequiredRole
   readonly account: AccountRule
 }

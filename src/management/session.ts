@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
 import type { Written } from '../api/fields.ts'
 import { personObject } from '../api/objects.ts'
-import { endedSessionSchema, type Session, sessionSchema, signInFields } from '../api/overview.ts'
+import { type Session, signInFields } from '../api/overview.ts'
 import type { Person } from '../api/person.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
@@ -145,7 +145,6 @@ export const openSession = defineRoute({
     'If a request also sends a key, the key is used. Requests from other sites are refused.',
   body: signInFields,
   status: 201,
-  answer: sessionSchema,
   async handle({ exchange, body, atMs }, management) {
     if (isForeignSignIn(exchange.headers))
       return refused('bad_request', 'Sign in from a page of this gateway, not from another site.')
@@ -168,7 +167,6 @@ export const openSession = defineRoute({
 
 export const getSession = defineRoute({
   summary: 'Show the session of this request',
-  answer: sessionSchema,
   async handle({ session, caller, atMs }, { store }) {
     if (session === null) return NO_SESSION
     if (caller.kind !== 'person') return sessionObject(session.expiresAtMs, caller, null)
@@ -184,7 +182,6 @@ export const endSession = defineRoute({
   summary: 'Sign out',
   description:
     'For a person, the answer names the page of the identity provider that ends the session there too.',
-  answer: endedSessionSchema,
   mayBeEmpty: true,
   async handle({ exchange, session, caller }, { store, endSessionUrl }) {
     if (session === null) return NO_SESSION

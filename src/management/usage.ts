@@ -6,7 +6,6 @@ import {
   type UsageBucketObject,
   type UsageTotal,
   usageQuery,
-  usageSchema,
   usageTotalSchema,
 } from '../api/usage.ts'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
@@ -119,7 +118,6 @@ export const getUsage = defineRoute({
     'An admin key sees the whole account, an API key its own usage. A call belongs to the day of its admission; calls in ' +
     'flight are not included yet. `format=csv` or `Accept: text/csv` answers the buckets as CSV. Without `limit`, the CSV contains all of them.',
   query: usageQuery,
-  answer: usageSchema,
   alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },
   async handle(request, { store }) {
     const asked = readQuery(request)

@@ -1,15 +1,12 @@
 import { fieldsOf } from '../api/field-names.ts'
-import { listOf, type Written } from '../api/fields.ts'
+import type { Written } from '../api/fields.ts'
 import { webhookObject } from '../api/objects.ts'
 import {
   type Delivery,
   deliveryListQuery,
-  deliverySchema,
   newWebhookFields,
   webhookEditFields,
   webhookListQuery,
-  webhookSchema,
-  webhookWithSecretSchema,
 } from '../api/webhook.ts'
 import { limits } from '../kernel/limits.ts'
 import { mintSigningSecret } from '../webhooks/deliver.ts'
@@ -47,7 +44,6 @@ export const createWebhook = defineRoute({
   body: newWebhookFields,
   repeatable: true,
   status: 201,
-  answer: webhookWithSecretSchema,
   async handle({ accountId, actor, body, idempotency, atMs: createdAtMs }, management) {
     const { store, nextUlid, webhooks } = management
     const wrong = await refusedUrl(body.url, management)
@@ -71,7 +67,6 @@ export const createWebhook = defineRoute({
 export const listWebhooks = defineRoute({
   summary: 'List webhooks, newest first',
   query: webhookListQuery,
-  answer: listOf(webhookSchema),
   async handle({ listedAccountId: accountId, query: { after = null, limit } }, { store }) {
     return pageObject(await store.listWebhooks({ accountId, after, limit }), webhookObject)
   },
@@ -79,7 +74,6 @@ export const listWebhooks = defineRoute({
 
 export const getWebhook = defineRoute({
   summary: 'Show a webhook',
-  answer: webhookSchema,
   async handle({ accountId, id }, { store }) {
     const webhook = await store.getWebhook(accountId, id)
     return webhook && webhookObject(webhook)
@@ -91,7 +85,6 @@ export const updateWebhook = defineRoute({
   description:
     'Changes the fields that are sent and leaves the others. `"enabled": true` enables a disabled webhook again.',
   body: webhookEditFields,
-  answer: webhookSchema,
   async handle({ accountId, actor, id, body, atMs }, management) {
     const { store } = management
     if ((await store.getWebhook(accountId, id)) === null) return null
@@ -105,7 +98,6 @@ export const updateWebhook = defineRoute({
 export const deleteWebhook = defineRoute({
   summary: 'Delete a webhook and its pending deliveries',
   status: 204,
-  answer: null,
   async handle({ accountId, actor, id, atMs }, { store }) {
     return (await store.deleteWebhook(accountId, id, atMs, actor)) ? replyEmpty() : null
   },
@@ -116,7 +108,6 @@ export const rotateWebhookSecret = defineRoute({
   description:
     'The new and the old secret both sign for 24 hours. A second rotation within that time retires the older of the two. Only this ' +
     'answer has the new secret. The body is ignored.',
-  answer: webhookWithSecretSchema,
   async handle({ accountId, actor, id, atMs }, { store, webhooks }) {
     const secret = mintSigningSecret()
     const sealed = webhooks.sealer.seal(secret, id)
@@ -135,7 +126,6 @@ export const testWebhook = defineRoute({
   summary: 'Send the event `webhook.test` to this webhook only',
   description: 'Answers with the pending delivery. The body is ignored.',
   status: 202,
-  answer: deliverySchema,
   async handle({ accountId, actor, id, atMs }, { store }) {
     return queuedObject(await store.queueTest(accountId, id, atMs, actor))
   },
@@ -145,7 +135,6 @@ export const listWebhookDeliveries = defineRoute({
   summary: 'List the deliveries of a webhook, newest first',
   description: 'Deliveries are stored for 30 days.',
   query: deliveryListQuery,
-  answer: listOf(deliverySchema),
   async handle({ accountId, id, query }, { store }) {
     const { status = null, after = null, limit } = query
     if ((await store.getWebhook(accountId, id)) === null) return null
@@ -159,7 +148,6 @@ export const redeliverWebhook = defineRoute({
   description:
     'The delivery becomes pending and is attempted at once, with new retries. The body is ignored.',
   status: 202,
-  answer: deliverySchema,
   async handle({ accountId, params: [id = '', delivery = ''], atMs }, { store }) {
     return queuedObject(await store.redeliver(accountId, id, delivery, atMs))
   },

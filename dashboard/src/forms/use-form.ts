@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks'
-import { ApiError, fetchJson, send } from '../api.ts'
+import { ApiError } from '../api.ts'
 import { changesOf, type Readings } from './changes.ts'
 
 /** A field: its text or choice, and why it is wrong. */
@@ -11,13 +11,13 @@ export interface Bound<Value> {
 
 type Fields = Readonly<Record<string, unknown>>
 
-interface FormProps<Saved extends { readonly id: string }, Of extends Fields> {
-  /** The list of the records: `/v1/keys`. */
-  readonly path: string
+interface FormProps<Made, Saved extends Made, Of extends Fields> {
   /** The record that is edited. Null: a new one. */
   readonly edited: Saved | null
-  /** Whether an attempt that is repeated with the same fields has no further effect. */
-  readonly isOnce?: boolean
+  /** Reads the edited record again. */
+  reread?(saved: Saved): Promise<Saved>
+  /** Sends what has changed. `attempt`: the same for every attempt with the same fields. */
+  save(changes: Readonly<Record<string, unknown>>, attempt: string): Promise<Made>
   fieldsOf(saved: Saved | null): Of
   /** The fields as members of the request. The members have the names of the API; so have most fields. */
   read(fields: Of, saved: Saved | null): Readings
@@ -27,13 +27,13 @@ interface FormProps<Saved extends { readonly id: string }, Of extends Fields> {
  * The state of a form. A problem of a member is shown beside the field of the same name: text that cannot be read, a
  * refusal by the gateway, or a change that somebody else has made since the form was opened.
  */
-export function useForm<Saved extends { readonly id: string }, Of extends Fields>({
-  path,
+export function useForm<Made, Saved extends Made, Of extends Fields>({
   edited,
-  isOnce = false,
+  reread,
+  save,
   fieldsOf,
   read,
-}: FormProps<Saved, Of>) {
+}: FormProps<Made, Saved, Of>) {
   // The page may read the record again while the form is open; the form compares with what its user saw.
   const [seen, setSeen] = useState(edited)
   const [fields, setFields] = useState(() => fieldsOf(edited))
@@ -59,12 +59,11 @@ export function useForm<Saved extends { readonly id: string }, Of extends Fields
     },
   })
 
-  /** The members that this form changes and somebody else has changed too, since the form was opened. */
-  async function conflictsWith(saved: Saved): Promise<readonly string[]> {
-    const now = await fetchJson<Saved>('GET', `${path}/${saved.id}`)
+  /** Whether somebody else has changed a member that this form changes too, since the form was opened. */
+  function hasConflict(saved: Saved, now: Saved): boolean {
     const theirs = changesOf(read(fieldsOf(saved), saved), read(fieldsOf(now), now))
     const both = Object.keys(changes).filter((name) => name in theirs)
-    if (both.length === 0) return both
+    if (both.length === 0) return false
     setSeen(now)
     setFields(rebased(fields, fieldsOf(saved), fieldsOf(now)))
     setTold(
@@ -75,25 +74,19 @@ export function useForm<Saved extends { readonly id: string }, Of extends Fields
         ]),
       ),
     )
-    return both
+    return true
   }
 
   /** Sends the changes. Undefined: a field has a problem, and nothing has changed. */
-  async function submit<Made = Saved>(): Promise<Made | undefined> {
+  async function submit(): Promise<Made | undefined> {
     setTried(true)
     if (Object.values(readings).some((reading) => 'problem' in reading)) return undefined
-    if (seen === null)
-      return await sending(() => send<Made>('POST', path, changes, isOnce ? attempt : undefined))
-    if (Object.keys(changes).length === 0) return seen as unknown as Made
-    if ((await conflictsWith(seen)).length > 0) return undefined
-    return await sending(() => send<Made>('PATCH', `${path}/${seen.id}`, changes))
-  }
-
-  /** A refusal that names a member is shown beside its field; every other one is the form's. */
-  async function sending<Made>(request: () => Promise<Made>): Promise<Made | undefined> {
+    if (seen !== null && Object.keys(changes).length === 0) return seen
+    if (seen !== null && reread !== undefined && hasConflict(seen, await reread(seen))) return undefined
     try {
-      return await request()
+      return await save(changes, attempt)
     } catch (error) {
+      // A refusal that names a member is shown beside its field; every other one is the form's.
       const param = error instanceof ApiError ? (error.param ?? '') : ''
       if (!(param in fields)) throw error
       setTold({ [param]: (error as ApiError).message })

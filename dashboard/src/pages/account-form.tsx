@@ -1,4 +1,4 @@
-import type { Account } from '../api.ts'
+import { type Account, get, send } from '../api.ts'
 import {
   amountText,
   given,
@@ -82,14 +82,23 @@ interface AccountFormProps extends FormCallbacks<Account> {
 }
 
 export function AccountForm({ edited, ...callbacks }: AccountFormProps) {
-  const { fields, bind, submit } = useForm({ path: '/gateway/v1/accounts', edited, fieldsOf, read })
+  const { fields, bind, submit } = useForm({
+    edited,
+    fieldsOf,
+    read,
+    reread: ({ id }) => get('/gateway/v1/accounts/{id}', { id }),
+    save: (changes) =>
+      edited === null
+        ? send('POST /gateway/v1/accounts', {}, changes)
+        : send('PATCH /gateway/v1/accounts/{id}', { id: edited.id }, changes),
+  })
   return (
     <FormDialog
       title={edited === null ? 'New account' : 'Change account'}
       submit={edited === null ? 'Create account' : 'Save'}
       isWide
       {...callbacks}
-      onSubmit={() => submit()}
+      onSubmit={submit}
     >
       <TextField label="Name" maxLength={120} isRequired {...bind('name')} />
       <div class="columns">

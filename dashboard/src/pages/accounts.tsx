@@ -1,4 +1,4 @@
-import { type Account, type ListOf, send } from '../api.ts'
+import { type Account, send } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
 import { fractionInPercent, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
@@ -12,22 +12,11 @@ import { type Column, nameColumn, usdColumn } from '../parts/table.tsx'
 import { Link, navigate, withQuery } from '../router.tsx'
 import { AccountForm, SURFACE_NAMES, SURFACES } from './account-form.tsx'
 
-const BASE = '/gateway/v1/accounts'
-
 const showAccount = ({ id }: Account) => navigate(`/accounts/${id}`)
-
-type AccountList = ListOf<Account> & {
-  readonly total: {
-    readonly month_spend_usd: number
-    readonly month_held_usd: number
-    readonly balance_usd: number
-  }
-}
 
 /** Lists the spend and the balance of each customer or team. */
 export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
-  const accounts = usePages<Account>(BASE, query, filterOf(query))
-  const { total } = (accounts.value as AccountList | null) ?? {}
+  const accounts = usePages('/gateway/v1/accounts', query, filterOf(query))
   return (
     <>
       <Heading title="Accounts">
@@ -50,7 +39,7 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
         totalOf={(rows, isAll) =>
           rows[0] && [
             isAll ? plural(rows.length, 'account') : 'All matches',
-            { ...rows[0], ...total, id: '', discount: null },
+            { ...rows[0], ...accounts.value?.total, id: '', discount: null },
           ]
         }
       />
@@ -87,10 +76,10 @@ const ACCOUNTS = { to: '/accounts', title: 'Accounts' }
 
 /** Shows limits and spend of one account. Its keys, calls and credit are on the pages that every account has. */
 export function AccountPage({ id }: { readonly id: string }) {
-  const account = useResource<Account>(`${BASE}/${id}`, 5_000)
+  const account = useResource('/gateway/v1/accounts/{id}', { id }, 5_000)
   const command = useCommand()
   const resume = async () => {
-    await send('POST', `${BASE}/${id}/resume`)
+    await send('POST /gateway/v1/accounts/{id}/resume', { id })
     account.refresh()
   }
   return (
@@ -116,7 +105,7 @@ export function AccountPage({ id }: { readonly id: string }) {
                     name={value.name}
                     submit="Suspend"
                     {...callbacks}
-                    onSubmit={() => send('POST', `${BASE}/${id}/suspend`)}
+                    onSubmit={() => send('POST /gateway/v1/accounts/{id}/suspend', { id })}
                   >
                     <p>Every new call with its keys is refused until the account is resumed.</p>
                   </ConfirmByName>

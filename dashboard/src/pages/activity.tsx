@@ -7,20 +7,19 @@ import { ActorName, KeyLink, RelativeTime, Timestamp } from '../parts/figures.ts
 import { Listed, usePages } from '../parts/listed.tsx'
 import { Empty, Heading } from '../parts/states.tsx'
 import type { Column } from '../parts/table.tsx'
-import { Link, withQuery } from '../router.tsx'
+import { Link } from '../router.tsx'
 
 const FILTERS = ['type', 'actor', 'start', 'end']
 
 /** Lists changes with their actors, and budgets that crossed a threshold. */
 export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name)]))
-  const path = '/gateway/v1/events'
-  const events = usePages<ActivityEvent>(path, query, filters)
+  const events = usePages('/gateway/v1/events', query, filters)
   const isFiltered = Object.values(filters).some((value) => value !== null)
   return (
     <>
       <Heading title="Activity">
-        <Download path={withQuery(path, { ...filters, format: 'csv' })} name="events.csv" />
+        <Download path="/gateway/v1/events" params={filters} name="events" />
       </Heading>
       <div class="filters">
         <Select

@@ -1,4 +1,4 @@
-import type { Credit, Balance as CurrentBalance } from '../api.ts'
+import { type Credit, type Balance as CurrentBalance, send } from '../api.ts'
 import { useAccountId, usePermissions, useResource } from '../data.ts'
 import { exactMoney } from '../format.ts'
 import { given, nanosOf, nanosOfUsd, type Reading, readAmount, readName, usd } from '../forms/readings.ts'
@@ -14,8 +14,8 @@ import type { Column } from '../parts/table.tsx'
 export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
   const { isOperator } = usePermissions()
   const account = useAccountId()
-  const balance = useResource<CurrentBalance>('/gateway/v1/balance', 5_000)
-  const credits = usePages<Credit>('/gateway/v1/credits', query)
+  const balance = useResource('/gateway/v1/balance', {}, 5_000)
+  const credits = usePages('/gateway/v1/credits', query, {})
   function refresh(): void {
     balance.refresh()
     credits.refresh()
@@ -115,9 +115,8 @@ function readMoved(amount: string, isCorrection: boolean): Reading<unknown> {
 
 export function CreditForm({ isCorrection = false, accountId, balance, ...callbacks }: CreditFormProps) {
   const { fields, bind, submit } = useForm({
-    path: `/gateway/v1/credits?account=${accountId}`,
     edited: null,
-    isOnce: true,
+    save: (changes, name) => send('POST /gateway/v1/credits', { account: accountId }, changes, name),
     fieldsOf: () => ({ amount_usd: '', reason: '' }),
     read: ({ amount_usd, reason }) => ({
       amount_usd: readMoved(amount_usd, isCorrection),
@@ -132,7 +131,7 @@ export function CreditForm({ isCorrection = false, accountId, balance, ...callba
       title={isCorrection ? 'Deduct credit' : 'Top up'}
       submit={isCorrection ? 'Deduct' : 'Add credit'}
       {...callbacks}
-      onSubmit={() => submit<unknown>()}
+      onSubmit={() => submit()}
     >
       <AmountField label={isCorrection ? 'Amount to deduct, USD' : 'Amount, USD'} {...bind('amount_usd')} />
       <TextField

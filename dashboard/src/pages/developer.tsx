@@ -1,4 +1,4 @@
-import type { Call, Key, ListOf } from '../api.ts'
+import type { Call, Key } from '../api.ts'
 import { useResource } from '../data.ts'
 import { CallTable, RefusedCalls } from '../parts/call-table.tsx'
 import { RelativeTime, tightestCap } from '../parts/figures.tsx'
@@ -10,8 +10,8 @@ import { Link } from '../router.tsx'
 
 /** The start page after a sign-in with an API key: spend, limits, latest calls, and the setup of clients. */
 export function DeveloperPage() {
-  const key = useResource<Key>('/v1/keys/me', 3_000)
-  const calls = useResource<ListOf<Call>>('/gateway/v1/requests?limit=10', 3_000)
+  const key = useResource('/v1/keys/me', {}, 3_000)
+  const calls = useResource('/gateway/v1/requests', { limit: 10 }, 3_000)
   return (
     <Loaded resource={key} lines={6}>
       {(value) => (
@@ -27,7 +27,7 @@ export function DeveloperPage() {
           </p>
           <KeyLimits of={value} />
           <SpendCharts asked={{ key: value.id }} by="model" shown={{}} />
-          <RefusedCalls path="/gateway/v1/requests" />
+          <RefusedCalls />
           <h2>
             Latest calls <Link to="/requests">All</Link>
           </h2>

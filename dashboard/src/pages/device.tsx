@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import type { Answers } from '../../../src/api/answers.ts'
 import { type Person, send } from '../api.ts'
 import { useCommand } from '../data.ts'
 import { Button } from '../parts/button.tsx'
@@ -6,11 +7,6 @@ import { TextField } from '../parts/fields.tsx'
 import { Empty, Failure, Heading } from '../parts/states.tsx'
 import { Link } from '../router.tsx'
 import s from './device.module.css'
-
-interface Approval {
-  readonly status: 'approved' | 'denied'
-  readonly client: string | null
-}
 
 interface DeviceProps {
   readonly query: URLSearchParams
@@ -21,12 +17,12 @@ interface DeviceProps {
 export function DevicePage({ query, person }: DeviceProps) {
   const given = query.get('user_code') ?? ''
   const [typed, setTyped] = useState(given)
-  const [done, setDone] = useState<Approval | null>(null)
+  const [done, setDone] = useState<Answers['POST /gateway/v1/device'] | null>(null)
   const command = useCommand()
   const user_code = typed.trim().toUpperCase()
   const isCode = /^[A-Z]{4}[- ]?[A-Z]{4}$/.test(user_code)
   const answer = (approve: boolean) =>
-    void command.run(async () => setDone(await send('POST', '/gateway/v1/device', { user_code, approve })))
+    void command.run(async () => setDone(await send('POST /gateway/v1/device', {}, { user_code, approve })))
   if (done !== null) {
     const client = done.client || 'The device'
     return (

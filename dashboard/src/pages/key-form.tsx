@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Key, NewKey } from '../api.ts'
+import { type CreatedKey, get, type Key, send } from '../api.ts'
 import { given, instantText, readInstant, readName } from '../forms/readings.ts'
 import { useForm } from '../forms/use-form.ts'
 import { type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
@@ -29,8 +29,17 @@ const read = (fields: ReturnType<typeof fieldsOf>) => ({
 })
 
 export function KeyForm({ edited, onClose, onDone }: FormCallbacks<Key> & { readonly edited: Key | null }) {
-  const { bind, submit } = useForm({ path: '/v1/keys', edited, fieldsOf, read })
-  const [created, setCreated] = useState<NewKey | null>(null)
+  const { bind, submit } = useForm({
+    edited,
+    fieldsOf,
+    read,
+    reread: ({ id }) => get('/v1/keys/{id}', { id }),
+    save: (changes) =>
+      edited === null
+        ? send('POST /v1/keys', {}, changes)
+        : send('PATCH /v1/keys/{id}', { id: edited.id }, changes),
+  })
+  const [created, setCreated] = useState<CreatedKey | null>(null)
   if (created !== null) return <NewKeyDialog of={created} onDone={onDone} />
   return (
     <FormDialog
@@ -38,7 +47,7 @@ export function KeyForm({ edited, onClose, onDone }: FormCallbacks<Key> & { read
       submit={edited === null ? 'Create key' : 'Save'}
       isWide
       onClose={onClose}
-      onSubmit={() => submit<NewKey>()}
+      onSubmit={() => submit()}
       onDone={(key) => (edited === null ? setCreated(key) : onDone(key))}
     >
       <TextField

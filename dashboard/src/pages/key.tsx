@@ -1,4 +1,4 @@
-import { type ActivityEvent, type Call, type Key, type ListOf, send, type Usage } from '../api.ts'
+import { type Call, type Key, send } from '../api.ts'
 import { useOwner, usePermissions, useResource } from '../data.ts'
 import { addDays, dayAndMonth, dayOf, exactTime, monthInWords } from '../format.ts'
 import { sumUsd } from '../forms/readings.ts'
@@ -20,8 +20,8 @@ const MINE = { to: '/me', title: 'My keys' }
 
 /** Shows whether a key can be revoked: its last use and client, and the steps of a rotation. */
 export function KeyPage({ id }: { readonly id: string }) {
-  const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
-  const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
+  const key = useResource('/v1/keys/{id}', { id }, 3_000)
+  const calls = useResource('/v1/keys/{id}/requests', { id, limit: 10 }, 3_000)
   const { mayManage, maySeeAll, person } = usePermissions()
   useOwner(key.value?.account_id)
   return (
@@ -56,7 +56,7 @@ export function KeyPage({ id }: { readonly id: string }) {
             <Rotation of={value} revoke={mayChange && <Revoke of={value} onDone={key.refresh} />} />
             <KeyLimits of={value} />
             <SpendCharts asked={{ key: id }} by="model" shown={{ key: id }} />
-            <RefusedCalls path={`/v1/keys/${id}/requests`} filter={{ key: id }} />
+            <RefusedCalls filter={{ key: id }} />
             <h2>
               Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
@@ -104,7 +104,7 @@ export function Revoke({ of: { id, name }, onDone, title }: ActionProps & { read
           name={name}
           submit="Revoke"
           {...callbacks}
-          onSubmit={() => send('POST', `/v1/keys/${id}/revoke`)}
+          onSubmit={() => send('POST /v1/keys/{id}/revoke', { id })}
         >
           <p>Every new call with it gets 401, on all nodes. Running streams finish. This cannot be undone.</p>
         </ConfirmByName>
@@ -143,10 +143,10 @@ interface Month {
 
 /** The crossings of monthly budgets by calls of the key. The actor of a crossing is the key of its call. */
 function useCrossings(keyId: string): readonly Crossing[] {
-  const read = (type: string) =>
-    withQuery('/gateway/v1/events', { type: `key.budget.${type}`, actor: keyId, limit: 100 })
-  const thresholds = useResource<ListOf<ActivityEvent>>(read('threshold'), 60_000)
-  const exceeded = useResource<ListOf<ActivityEvent>>(read('exceeded'), 60_000)
+  const asked = { actor: keyId, limit: 100 }
+  const path = '/gateway/v1/events'
+  const thresholds = useResource(path, { ...asked, type: 'key.budget.threshold' }, 60_000)
+  const exceeded = useResource(path, { ...asked, type: 'key.budget.exceeded' }, 60_000)
   return [...(thresholds.value?.data ?? []), ...(exceeded.value?.data ?? [])]
     .filter(({ data }) => data['period'] === 'month')
     .map(({ created_at, type, data }) => ({
@@ -164,8 +164,8 @@ export function BudgetHistory({ of: key }: { readonly of: Key }) {
     return dayOf(Date.UTC(year, month - 1 - back, 1))
   }
   const start = firstOf(MONTHS - 1)
-  const path = withQuery('/v1/usage', { key: key.id, start, end: today, group_by: 'day', limit: 400 })
-  const usage = useResource<Usage>(path, 60_000)
+  const asked = { key: key.id, start, end: today, group_by: 'day', limit: 400 }
+  const usage = useResource('/v1/usage', asked, 60_000)
   const crossings = useCrossings(key.id)
   const days = usage.value?.data ?? []
   const months = Array.from({ length: MONTHS }, (_, back): Month => {

@@ -1,4 +1,4 @@
-import type { Key, Overview } from '../api.ts'
+import type { Key } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { dayOf, money, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
@@ -22,7 +22,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const isCreating = query.get('new') !== null
   const setCreating = (isOn: boolean) => setQuery({ new: isOn ? 1 : null }, 'replace')
   const sorted = query.get('sort') ?? undefined
-  const keys = usePages<Key>('/v1/keys', query, filterOf(query, 'usable'))
+  const keys = usePages('/v1/keys', query, filterOf(query, 'usable'))
   const list = keys.value
   const isAll = list !== null && keys.after === null && list.next === null
   const isFiltered = query.get('search') !== null || query.get('status') !== null
@@ -70,7 +70,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
 
 /** The keys that need attention, of a list that is too long to begin with them. */
 function KeysInNeed() {
-  const { value } = useResource<Overview>('/gateway/v1/overview', 10_000)
+  const { value } = useResource('/gateway/v1/overview', {}, 10_000)
   const notices = value === null ? [] : noticesOf(value, null).filter(({ to }) => to.startsWith('/keys'))
   return notices.length === 0 ? null : <NeedsAttention notices={notices} />
 }

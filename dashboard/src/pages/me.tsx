@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Key, NewKey, Person } from '../api.ts'
+import { type CreatedKey, get, type Key, send } from '../api.ts'
 import { useResource } from '../data.ts'
 import { given, instantText, readInstant, readName } from '../forms/readings.ts'
 import { useForm } from '../forms/use-form.ts'
@@ -13,7 +13,7 @@ import { Heading, Loaded } from '../parts/states.tsx'
 
 /** The start page of a member: own keys, budget, spend, and the setup of clients. */
 export function MePage({ id }: { readonly id: string }) {
-  const person = useResource<Person>(`/gateway/v1/people/${id}`, 3_000)
+  const person = useResource('/gateway/v1/people/{id}', { id }, 3_000)
   const [isCreating, setCreating] = useState(false)
   const create = (title: string) => <Button title={title} kind="primary" onClick={() => setCreating(true)} />
   return (
@@ -54,23 +54,26 @@ const fieldsOf = (key: Key | null) => ({ name: key?.name ?? '', expires_at: inst
 export function OwnKeyForm({ edited, ...callbacks }: FormCallbacks<Key> & { readonly edited: Key | null }) {
   const isNew = edited === null
   const { bind, submit } = useForm({
-    path: '/v1/keys',
     edited,
     fieldsOf,
+    reread: ({ id }) => get('/v1/keys/{id}', { id }),
+    save: (changes) =>
+      edited === null
+        ? send('POST /v1/keys', {}, { ...changes, person: 'me' })
+        : send('PATCH /v1/keys/{id}', { id: edited.id }, changes),
     read: ({ name, expires_at }) => ({
       name: readName(name),
       expires_at: isNew && expires_at === '' ? given(undefined) : readInstant(expires_at),
-      ...(isNew ? { person: given('me') } : {}),
     }),
   })
-  const [created, setCreated] = useState<NewKey | null>(null)
+  const [created, setCreated] = useState<CreatedKey | null>(null)
   if (created !== null) return <NewKeyDialog of={created} onDone={callbacks.onDone} />
   return (
     <FormDialog
       title={isNew ? 'New key' : 'Rename'}
       submit={isNew ? 'Create key' : 'Save'}
       onClose={callbacks.onClose}
-      onSubmit={() => submit<NewKey>()}
+      onSubmit={() => submit()}
       onDone={(key) => (isNew ? setCreated(key) : callbacks.onDone(key))}
     >
       <TextField

@@ -1,4 +1,4 @@
-import type { ListOf, MissingPrice, PricedModel } from '../api.ts'
+import type { MissingPrice, PricedModel } from '../api.ts'
 import { useResource } from '../data.ts'
 import { count } from '../format.ts'
 import { Button } from '../parts/button.tsx'
@@ -20,7 +20,7 @@ interface MissingPricesProps {
 
 /** Models that were asked for and have no price. Nothing is shown if there are none. */
 export function MissingPrices({ models, onSet }: MissingPricesProps) {
-  const missing = useResource<ListOf<MissingPrice>>('/gateway/v1/prices/missing', 30_000)
+  const missing = useResource('/gateway/v1/prices/missing', {}, 30_000)
   const rows = (missing.value?.data ?? []).map((row): Line => ({ ...row, id: `${row.surface} ${row.model}` }))
   if (rows.length === 0) return null
   function finish(): void {

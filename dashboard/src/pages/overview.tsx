@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
-import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } from '../data.ts'
+import { type Bucket, type Overview, send } from '../api.ts'
+import { type OwnAccount, useCommand, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, daysBetween, monthInWords, percent, plural, weekday } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { CallTable, RefusedCalls } from '../parts/call-table.tsx'
@@ -20,10 +20,10 @@ export function OverviewPage() {
   const isNarrow = innerWidth < 640
   const start = addDays(today, isNarrow ? -83 : -364)
   const month = `${today.slice(0, 8)}01`
-  const overview = useResource<Overview>('/gateway/v1/overview', 3_000)
-  const { value: account } = useAccount(10_000)
-  const year = useResource<Usage>(withQuery('/v1/usage', { start, end: today, group_by: 'day' }), 15_000)
-  const latest = useResource<ListOf<Call>>('/gateway/v1/requests?limit=8', 3_000)
+  const overview = useResource('/gateway/v1/overview', {}, 3_000)
+  const { value: account } = useResource('/gateway/v1/accounts/self', {}, 10_000)
+  const year = useResource('/v1/usage', { start, end: today, group_by: 'day' }, 15_000)
+  const latest = useResource('/gateway/v1/requests', { limit: 8 }, 3_000)
   if (latest.value?.data.length === 0) return <FirstRun />
   return (
     <>
@@ -149,12 +149,12 @@ interface TopSpendProps {
 }
 
 function TopSpend({ by, start, end }: TopSpendProps) {
-  const path = withQuery('/v1/usage', { start, end, group_by: by, limit: READ_MAX })
+  const asked = { start, end, group_by: by, limit: READ_MAX }
   return (
     <Ranking
       title={by === 'key' ? 'Top keys' : 'Top models'}
       by={by}
-      of={useResource<Usage>(path, 60_000).value}
+      of={useResource('/v1/usage', asked, 60_000).value}
       max={5}
       all={`/usage?by=${by}`}
       hasBars
@@ -171,7 +171,7 @@ function FirstRun() {
   const command = useCommand()
   const { mayManage } = usePermissions()
   const create = async () =>
-    setKey((await send<NewKey>('POST', '/v1/keys', { name: 'first', monthly_budget_usd: 10 })).key)
+    setKey((await send('POST /v1/keys', {}, { name: 'first', monthly_budget_usd: 10 })).key ?? null)
   return (
     <>
       <Heading title="The first call" />
@@ -192,7 +192,7 @@ function FirstRun() {
       <p role="status" class="quiet">
         Waiting for the first call…
       </p>
-      <RefusedCalls path="/gateway/v1/requests" />
+      <RefusedCalls />
     </>
   )
 }

@@ -1,4 +1,4 @@
-import type { Members, Person } from '../api.ts'
+import { get, type Members, type Person, send } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { count, dayOf, money, plural } from '../format.ts'
 import { given, readCount } from '../forms/readings.ts'
@@ -16,8 +16,8 @@ import { Link, withQuery } from '../router.tsx'
 /** Lists the people who signed in, with their spend and budget. */
 export function PeoplePage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
-  const members = useResource<Members>('/gateway/v1/members')
-  const people = usePages<Person>('/gateway/v1/people', query, filterOf(query))
+  const members = useResource('/gateway/v1/members', {})
+  const people = usePages('/gateway/v1/people', query, filterOf(query))
   const sorted = query.get('sort') ?? undefined
   const isFiltered = query.get('search') !== null || query.get('status') !== null
   return (
@@ -144,21 +144,15 @@ const read = (fields: ReturnType<typeof fieldsOf>) => ({
 
 /** What a new person of the account gets. */
 export function MembersForm({ of, ...callbacks }: FormCallbacks<unknown> & { readonly of: Members }) {
-  // The account has one such record, which is found by its path.
-  const { bind, submit } = useForm<Members & { readonly id: string }, ReturnType<typeof fieldsOf>>({
-    path: '/gateway/v1',
-    edited: { ...of, id: 'members' },
+  const { bind, submit } = useForm({
+    edited: of,
     fieldsOf,
     read,
+    reread: () => get('/gateway/v1/members', {}),
+    save: (changes) => send('PATCH /gateway/v1/members', {}, changes),
   })
   return (
-    <FormDialog
-      title="What new people get"
-      submit="Save"
-      isWide
-      {...callbacks}
-      onSubmit={() => submit<unknown>()}
-    >
+    <FormDialog title="What new people get" submit="Save" isWide {...callbacks} onSubmit={submit}>
       <div class="columns">
         <LimitFields bind={bind} />
         <TextField label="Keys of a person" hint="Signed-in devices do not count." {...bind('keys_max')} />

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { type Person, send } from '../api.ts'
+import { get, type Person, send } from '../api.ts'
 import { useCommand, useOwner, usePermissions, useResource } from '../data.ts'
 import { given } from '../forms/readings.ts'
 import { useForm } from '../forms/use-form.ts'
@@ -16,7 +16,7 @@ const PEOPLE = { to: '/people', title: 'People' }
 
 /** Shows the budget, keys and calls of a person. */
 export function PersonPage({ id }: { readonly id: string }) {
-  const person = useResource<Person>(`/gateway/v1/people/${id}`, 3_000)
+  const person = useResource('/gateway/v1/people/{id}', { id }, 3_000)
   const { mayManage } = usePermissions()
   useOwner(person.value?.account_id)
   return (
@@ -54,9 +54,9 @@ interface ActionsProps {
 function Actions({ of: person, onDone }: ActionsProps) {
   const { isOperator } = usePermissions()
   const command = useCommand()
-  const base = `/gateway/v1/people/${person.id}`
+  const { id } = person
   const unblock = async () => {
-    await send('POST', `${base}/unblock`)
+    await send('POST /gateway/v1/people/{id}/unblock', { id })
     onDone()
   }
   return (
@@ -79,7 +79,7 @@ function Actions({ of: person, onDone }: ActionsProps) {
               name={person.name || person.email || person.id}
               submit="Block"
               {...callbacks}
-              onSubmit={() => send('POST', `${base}/block`)}
+              onSubmit={() => send('POST /gateway/v1/people/{id}/block', { id })}
             >
               <p>All keys and devices are revoked, on all nodes, and all sessions end. Keys stay revoked.</p>
             </ConfirmByName>
@@ -101,9 +101,15 @@ const read = (fields: ReturnType<typeof fieldsOf>) => ({
 })
 
 function PersonForm({ edited, ...callbacks }: FormCallbacks<Person> & { readonly edited: Person }) {
-  const { bind, submit } = useForm({ path: '/gateway/v1/people', edited, fieldsOf, read })
+  const { bind, submit } = useForm({
+    edited,
+    fieldsOf,
+    read,
+    reread: ({ id }) => get('/gateway/v1/people/{id}', { id }),
+    save: (changes) => send('PATCH /gateway/v1/people/{id}', { id: edited.id }, changes),
+  })
   return (
-    <FormDialog title="Change limits" submit="Save" isWide {...callbacks} onSubmit={() => submit()}>
+    <FormDialog title="Change limits" submit="Save" isWide {...callbacks} onSubmit={submit}>
       <p>All keys and devices of the person share these limits.</p>
       <div class="columns">
         <LimitFields bind={bind} />
@@ -122,7 +128,7 @@ function MoveForm({ of: person, ...callbacks }: FormCallbacks<unknown> & { reado
       isDangerous
       isReady={account !== null}
       {...callbacks}
-      onSubmit={() => send('POST', `/gateway/v1/people/${person.id}/move`, { account })}
+      onSubmit={() => send('POST /gateway/v1/people/{id}/move', { id: person.id }, { account })}
     >
       <p>
         The person's keys are revoked, sessions end, and the person gets a new budget. A rule of{' '}

@@ -156,7 +156,7 @@ function Source({ of: model, onChanged }: SourceProps) {
                 submit="Remove"
                 isDangerous
                 {...callbacks}
-                onSubmit={() => send('DELETE', `/gateway/v1/prices/${encodeURIComponent(id)}`)}
+                onSubmit={() => send('DELETE /gateway/v1/prices/{model}', { model: id })}
               >
                 <p>From now on the price of the list applies, or none if the list does not have the model.</p>
               </FormDialog>

@@ -17,7 +17,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
   const search = query.get('search') ?? ''
   const provider = query.get('provider') ?? 'all'
   const sorted = query.get('sort') ?? undefined
-  const prices = useResource<PriceBook>('/gateway/v1/prices', 30_000)
+  const prices = useResource('/gateway/v1/prices', {}, 30_000)
   return (
     <>
       <Heading title="Prices">

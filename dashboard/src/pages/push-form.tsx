@@ -5,8 +5,6 @@ import { type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
 import { CheckField, Field, Hint } from '../parts/fields.tsx'
 import { Table } from '../parts/table.tsx'
 
-const PATH = '/gateway/v1/prices/push'
-
 /** Pushes a list of prices from a file, after showing what it changes. */
 export function PushForm(callbacks: FormCallbacks<unknown>) {
   const [list, setList] = useState<object | null>(null)
@@ -32,7 +30,11 @@ export function PushForm(callbacks: FormCallbacks<unknown>) {
   /** The first attempt changes nothing. */
   async function submit(): Promise<PricePush | undefined> {
     try {
-      const answer = await send<PricePush>('POST', PATH, { ...list, force, dry_run: preview === null })
+      const answer = await send(
+        'POST /gateway/v1/prices/push',
+        {},
+        { ...list, force, dry_run: preview === null },
+      )
       if (preview !== null) return answer
       setPreview(answer)
     } catch (error) {

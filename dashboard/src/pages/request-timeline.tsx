@@ -1,8 +1,7 @@
-import type { Call } from '../api.ts'
+import type { BilledCall, Call } from '../api.ts'
 import { bytes, duration, exactTime, money } from '../format.ts'
 import { costOf } from '../parts/call-table.tsx'
 import { TimeBar } from '../parts/figures.tsx'
-import type { BilledCall } from './request.tsx'
 import s from './request-timeline.module.css'
 
 interface Moment {

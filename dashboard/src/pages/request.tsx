@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { LoggedBodyObject } from '../../../src/api/request.ts'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
-import { type Account, type Bill, type Call, type Key, send } from '../api.ts'
-import { OWN_ACCOUNT, type OwnAccount, useOwner, usePermissions, useResource } from '../data.ts'
+import { type Call, send } from '../api.ts'
+import { useOwner, usePermissions, useResource } from '../data.ts'
 import { bytes, count, exactMoney, plural } from '../format.ts'
 import { costOf, Outcome } from '../parts/call-table.tsx'
 import { Id, JsonDetails, Snippet } from '../parts/copy.tsx'
@@ -14,16 +14,14 @@ import { Link, withQuery } from '../router.tsx'
 import { BillTable } from './request-bill.tsx'
 import { Timeline } from './request-timeline.tsx'
 
-export type BilledCall = Call & { readonly bill?: Bill | null }
-
 const REQUESTS = { to: '/requests', title: 'Requests' }
 const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
   const { isOperator, maySeeAll } = usePermissions()
-  const path = `/gateway/v1/requests/${id}?expand=bill&wait=0`
-  const call = useResource<BilledCall>(path, isOpen ? 2_000 : null)
+  const asked = { id, expand: 'bill', wait: 0 }
+  const call = useResource('/gateway/v1/requests/{id}', asked, isOpen ? 2_000 : null)
   const state = call.value?.state
   useOwner(call.value?.account_id)
   if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
@@ -110,8 +108,9 @@ function Summary({ of: call }: { readonly of: Call }) {
 /** The limits from which a call has reserved, or for which it waits: budgets of key and account, and credit. */
 function Ceilings({ keyId }: { readonly keyId: string }) {
   const { isDeveloper, maySeeAll } = usePermissions()
-  const { value: key } = useResource<Key>(isDeveloper ? '/v1/keys/me' : `/v1/keys/${keyId}`, 2_000)
-  const { value: account } = useResource<OwnAccount>(maySeeAll ? OWN_ACCOUNT : null, 2_000)
+  const own = isDeveloper ? '/v1/keys/me' : '/v1/keys/{id}'
+  const { value: key } = useResource(own, { id: isDeveloper ? null : keyId }, 2_000)
+  const { value: account } = useResource('/gateway/v1/accounts/self', maySeeAll ? {} : null, 2_000)
   const isEnforced = account?.credit_enforced === true
   return (
     <Facts>
@@ -124,8 +123,8 @@ function Ceilings({ keyId }: { readonly keyId: string }) {
 
 function CallFacts({ of: call }: { readonly of: Call }) {
   const { isOperator, maySeeAll } = usePermissions()
-  const path = `/gateway/v1/accounts/${call.account_id}`
-  const { value: account } = useResource<Account>(isOperator ? path : null)
+  const owner = isOperator ? { id: call.account_id } : null
+  const { value: account } = useResource('/gateway/v1/accounts/{id}', owner)
   const { parent_id: parent, socket_id: socket, session_id: session, person_id: person } = call
   const usage = call.state === 'refused' ? null : call.usage
   const isSame = call.model === call.model_served
@@ -172,7 +171,7 @@ function CreditBack({ of: call, ...callbacks }: FormCallbacks<unknown> & { reado
       submit="Credit back"
       isReady={reason.trim() !== ''}
       {...callbacks}
-      onSubmit={() => send('POST', `/gateway/v1/credits?account=${call.account_id}`, body)}
+      onSubmit={() => send('POST /gateway/v1/credits', { account: call.account_id }, body)}
     >
       <p>The cost of the call is added to the credit, once. The recorded cost does not change.</p>
       <TextField label="Reason" isRequired value={reason} onInput={setReason} />
@@ -183,9 +182,7 @@ function CreditBack({ of: call, ...callbacks }: FormCallbacks<unknown> & { reado
 /** The logged bodies of a call. They are read when the section is opened. */
 export function Bodies({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(false)
-  const bodies = useResource<{ request: LoggedBodyObject | null; response: LoggedBodyObject | null }>(
-    isOpen ? `/gateway/v1/requests/${id}/bodies` : null,
-  )
+  const bodies = useResource('/gateway/v1/requests/{id}/bodies', isOpen ? { id } : null)
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Bodies</summary>

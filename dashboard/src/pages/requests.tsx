@@ -1,10 +1,9 @@
 import { useState } from 'preact/hooks'
 import { CALL_FLAGS, CALL_STATES } from '../../../src/kernel/vocabulary.ts'
-import type { Call, ListOf, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { count, duration, plural } from '../format.ts'
 import { sumUsd } from '../forms/readings.ts'
-import { CallTable, costOf } from '../parts/call-table.tsx'
+import { CallTable, callsPath, costOf } from '../parts/call-table.tsx'
 import {
   DateRange,
   Download,
@@ -16,9 +15,9 @@ import {
   toOptions,
 } from '../parts/choices.tsx'
 import { KeyLink, Money, PersonLink } from '../parts/figures.tsx'
-import { RecordField } from '../parts/record-field.tsx'
+import { RecordField, type RecordPath } from '../parts/record-field.tsx'
 import { Empty, Heading, Loaded } from '../parts/states.tsx'
-import { Link, navigate, setQuery, withQuery } from '../router.tsx'
+import { Link, navigate, setQuery } from '../router.tsx'
 
 const ROWS = 100
 const FILTERS = [
@@ -42,11 +41,9 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
   const after = query.get('after')
   const isLive = query.get('live') !== null && after === null
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name)]))
-  const base = key === null ? '/gateway/v1/requests' : `/v1/keys/${key}/requests`
-  const calls = useResource<ListOf<Call>>(
-    withQuery(base, { ...filters, limit: ROWS, after }),
-    isLive ? 2_000 : null,
-  )
+  const path = callsPath(key)
+  const asked = { ...filters, id: key }
+  const calls = useResource(path, { ...asked, limit: ROWS, after }, isLive ? 2_000 : null)
   const set = Object.values(filters).filter((value) => value !== null)
   const isFiltered = key !== null || set.length > 0
   return (
@@ -59,8 +56,8 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
         >
           {isLive ? 'Live' : 'Follow live'}
         </button>
-        <Download path={withQuery(base, { ...filters, format: 'csv' })} name="requests.csv" />
-        <Download path={withQuery(base, { ...filters, format: 'ndjson' })} name="requests.ndjson" />
+        <Download path={path} params={asked} name="requests" />
+        <Download path={path} params={asked} name="requests" format="ndjson" />
       </Heading>
       <FindById />
       <Filters set={Number(key !== null) + set.length}>
@@ -78,12 +75,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
           </Link>
         )}
       </Filters>
-      <SumOf
-        base={base}
-        filters={filters}
-        keyId={key}
-        keyName={calls.value?.data[0]?.key_name ?? key ?? ''}
-      />
+      <SumOf filters={filters} keyId={key} keyName={calls.value?.data[0]?.key_name ?? key ?? ''} />
       <Loaded resource={calls} lines={8}>
         {({ data, next }) =>
           data.length === 0 && isFiltered ? (
@@ -122,14 +114,12 @@ function FindById() {
   )
 }
 
-function RecordFilter({ name, query, ...field }: FilterProps & { readonly path: string }) {
+function RecordFilter({ name, query, ...field }: FilterProps & { readonly path: RecordPath }) {
   const choose = (id: string | null) => setQuery({ [name]: id, after: null })
   return <RecordField {...field} label={field.title} id={query.get(name)} onChoose={choose} />
 }
 
 interface SumOfProps {
-  /** The list of the calls. */
-  readonly base: string
   readonly filters: Record<string, string | null>
   readonly keyId: string | null
   readonly keyName: string
@@ -139,7 +129,7 @@ interface SumOfProps {
  * The sum of the listed calls. It comes from the usage report, so it is shown only for filters that the report has. After
  * a click on a figure of another page, the sum equals that figure.
  */
-function SumOf({ base, filters, keyId, keyName }: SumOfProps) {
+function SumOf({ filters, keyId, keyName }: SumOfProps) {
   const {
     start,
     end,
@@ -159,14 +149,12 @@ function SumOf({ base, filters, keyId, keyName }: SumOfProps) {
     (start !== null || end === null) &&
     [flag, status, least, socket, session, parent].every((value) => value === null) &&
     (state === null || state === 'settled')
-  const usage = useResource<Usage>(
-    isKnown ? withQuery('/v1/usage', { start, end, model, person, key: keyId }) : null,
-  )
+  const usage = useResource('/v1/usage', isKnown ? { start, end, model, person, key: keyId } : null)
   const total = isKnown ? usage.value?.total : undefined
   return (
     <p class="sum-line" aria-live="polite">
       {keyId !== null && <KeyLink id={keyId} name={keyName} />}{' '}
-      {session != null && <SessionSum id={session} base={base} />}
+      {session != null && <SessionSum id={session} keyId={keyId} />}
       {socket != null && <Link to={`/requests/${socket}`}>Calls on one WebSocket</Link>}
       {person != null && <PersonLink id={person} />}{' '}
       {parent != null && <Link to={`/requests/${parent}`}>Parts of one batch</Link>}
@@ -188,8 +176,8 @@ function SumOf({ base, filters, keyId, keyName }: SumOfProps) {
 const READ_MAX = 1_000
 
 /** The calls of one session of an agent: how many, their cost, and how long the session lasts. */
-export function SessionSum({ id, base }: { readonly id: string; readonly base: string }) {
-  const { value } = useResource<ListOf<Call>>(withQuery(base, { session: id, limit: READ_MAX }), 5_000)
+function SessionSum({ id: session, keyId: id }: { readonly id: string; readonly keyId: string | null }) {
+  const { value } = useResource(callsPath(id), { id, session, limit: READ_MAX }, 5_000)
   if (value === null || value.data.length === 0) return null
   const { data, has_more: hasMore } = value
   const times = data.flatMap(({ started_at, ended_at }) => [started_at, ended_at ?? started_at])

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { type Key, type NewKey, send } from '../api.ts'
+import { type CreatedKey, type Key, send } from '../api.ts'
 import { useNow, useResource } from '../data.ts'
 import { duration, relativeTime } from '../format.ts'
 import { type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
@@ -19,7 +19,7 @@ export function Rotation({ of: key, revoke }: { readonly of: Key; readonly revok
   const { query } = useRoute()
   const now = useNow(1_000)
   const successorId = query.get('successor')
-  const successor = useResource<Key>(successorId === null ? null : `/v1/keys/${successorId}`, 3_000)
+  const successor = useResource('/v1/keys/{id}', { id: successorId }, 3_000)
   if (successorId === null) return null
   const quietMs = Number(query.get('quiet') ?? 3_600_000)
   const usedMs = key.last_used_at === null ? null : now - Date.parse(key.last_used_at)
@@ -84,7 +84,7 @@ const OLD_KEY: Readonly<Record<string, string>> = {
 /** A rotation creates a second key. The form states when the first key expires. */
 export function RotateForm({ of: key, onClose, onDone }: FormCallbacks<Key> & { readonly of: Key }) {
   const [end, setEnd] = useState('')
-  const [created, setCreated] = useState<NewKey | null>(null)
+  const [created, setCreated] = useState<CreatedKey | null>(null)
   const body = end === '' ? {} : { old_expires_in_seconds: Number(end) }
   if (created !== null)
     return <NewKeyDialog of={created} hint={` The old key ${OLD_KEY[end]}.`} onDone={onDone} />
@@ -93,7 +93,7 @@ export function RotateForm({ of: key, onClose, onDone }: FormCallbacks<Key> & { 
       title="Rotate this key"
       submit="Rotate"
       onClose={onClose}
-      onSubmit={() => send('POST', `/v1/keys/${key.id}/rotate`, body)}
+      onSubmit={() => send('POST /v1/keys/{id}/rotate', { id: key.id }, body)}
       onDone={setCreated}
     >
       <p>

@@ -52,7 +52,7 @@ export function SetPriceForm({ model, provider, like, ...callbacks }: SetPricePr
       isWide
       isReady={wrong.length === 0 && 'value' in start}
       {...callbacks}
-      onSubmit={() => send('PUT', `/gateway/v1/prices/${encodeURIComponent(model)}`, body)}
+      onSubmit={() => send('PUT /gateway/v1/prices/{model}', { model }, body)}
     >
       <p>
         USD per million tokens, where no other unit is named. It applies on all nodes within two seconds.

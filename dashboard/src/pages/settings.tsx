@@ -1,5 +1,5 @@
 import { useContext, useState } from 'preact/hooks'
-import { type AdminKey, type ListOf, type Overview, send, type Webhook } from '../api.ts'
+import { type AdminKey, type CreatedAdminKey, send } from '../api.ts'
 import { SignedIn, useAccountId, usePermissions, useResource } from '../data.ts'
 import { capitalize } from '../format.ts'
 import { Id } from '../parts/copy.tsx'
@@ -13,8 +13,6 @@ import { actionColumn, nameColumn } from '../parts/table.tsx'
 import { WebhookTable } from '../parts/webhook-table.tsx'
 import { Link } from '../router.tsx'
 
-type NewAdminKey = AdminKey & { readonly key: string }
-
 const ROLES = {
   viewer: 'can read keys, usage, requests, activity and credit',
   admin: 'can also manage keys, webhooks and admin keys of the account',
@@ -27,9 +25,9 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   const [revoked, setRevoked] = useState<AdminKey | null>(null)
   const { mayManage, isOperator } = usePermissions()
   const role = useContext(SignedIn)?.role
-  const keys = usePages<AdminKey>('/gateway/v1/admin-keys', query)
-  const overview = useResource<Overview>('/gateway/v1/overview')
-  const webhooks = useResource<ListOf<Webhook>>('/gateway/v1/webhooks?limit=100', 10_000)
+  const keys = usePages('/gateway/v1/admin-keys', query, {})
+  const overview = useResource('/gateway/v1/overview', {})
+  const webhooks = useResource('/gateway/v1/webhooks', { limit: 100 }, 10_000)
   const mayRevoke = ({ status, role }: AdminKey) =>
     mayManage && status === 'usable' && (isOperator || role !== 'operator')
   return (
@@ -92,7 +90,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
           name={revoked.name}
           submit="Revoke"
           onClose={() => setRevoked(null)}
-          onSubmit={() => send('POST', `/gateway/v1/admin-keys/${revoked.id}/revoke`)}
+          onSubmit={() => send('POST /gateway/v1/admin-keys/{id}/revoke', { id: revoked.id })}
           onDone={() => {
             setRevoked(null)
             keys.refresh()
@@ -106,7 +104,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
 }
 
 function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { readonly isOperator: boolean }) {
-  const [created, setCreated] = useState<NewAdminKey | null>(null)
+  const [created, setCreated] = useState<CreatedAdminKey | null>(null)
   const [name, setName] = useState('')
   const [role, setRole] = useState<Role>('viewer')
   const account = useAccountId()
@@ -126,7 +124,7 @@ function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { read
       title="New admin key"
       submit="Create admin key"
       onClose={callbacks.onClose}
-      onSubmit={() => send('POST', '/gateway/v1/admin-keys', { name, role, account_id })}
+      onSubmit={() => send('POST /gateway/v1/admin-keys', {}, { name, role, account_id })}
       onDone={setCreated}
     >
       <TextField

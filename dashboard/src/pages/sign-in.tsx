@@ -42,7 +42,7 @@ export function SignIn({ hasEnded, path, onSession }: SignInProps) {
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          void command.run(async () => onSession(await send<Session>('POST', '/gateway/v1/session', body())))
+          void command.run(async () => onSession(await send('POST /gateway/v1/session', {}, body())))
         }}
       >
         <TextField

@@ -1,4 +1,4 @@
-import type { Bucket, Usage } from '../api.ts'
+import type { Bucket } from '../api.ts'
 import { useResource } from '../data.ts'
 import { daysBetween, daysInWords } from '../format.ts'
 import { BarChart } from '../parts/chart.tsx'
@@ -19,8 +19,8 @@ export function DayBars({
   by,
   buckets,
 }: StackProps & Days & { readonly buckets: readonly Bucket[] }) {
-  const path = withQuery('/v1/usage', { start, end, group_by: `day,${by}`, limit: STACKED_MAX })
-  const parts = useResource<Usage>(by === null ? null : path, 15_000)
+  const asked = { start, end, group_by: `day,${by}`, limit: STACKED_MAX }
+  const parts = useResource('/v1/usage', by === null ? null : asked, 15_000)
   const isStacked = by !== null && parts.value !== null && !parts.value.has_more && !parts.isLoading
   const { slots, series } = stackBy(
     daysBetween(start, end),
@@ -34,7 +34,7 @@ export function DayBars({
     },
   )
   const past = daysBefore({ start, end })
-  const before = useResource<Usage>(withQuery('/v1/usage', { ...past, group_by: 'day' }), 60_000).value
+  const before = useResource('/v1/usage', { ...past, group_by: 'day' }, 60_000).value
   return (
     <BarChart
       earlier={
@@ -66,8 +66,7 @@ export const HOURLY_DAYS_MAX = 2
 
 export function HourBars({ start, end, by }: StackProps & Days) {
   const group_by = by === null ? 'hour' : `hour,${by}`
-  const path = withQuery('/v1/usage', { start, end, group_by, limit: STACKED_MAX })
-  const { value } = useResource<Usage>(path, 15_000)
+  const { value } = useResource('/v1/usage', { start, end, group_by, limit: STACKED_MAX }, 15_000)
   if (value === null) return null
   const { slots, series } = stackBy(
     daysBetween(start, end).flatMap((day) => HOURS.map((hour) => `${day} ${hour}`)),

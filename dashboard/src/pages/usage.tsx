@@ -1,4 +1,4 @@
-import type { Bucket, Usage } from '../api.ts'
+import type { Bucket } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, daysBetween, percent, shortCount } from '../format.ts'
 import { Choices, DateRange, Download } from '../parts/choices.tsx'
@@ -41,8 +41,8 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   const stackedBy = by.find((each) => each === 'model' || each === 'key') ?? null
   const after = query.get('after')
   const asked = { start, end, group_by: by.join(',') }
-  const usage = useResource<Usage>(withQuery('/v1/usage', { ...asked, limit: ROWS, after }), 10_000)
-  const days = useResource<Usage>(withQuery('/v1/usage', { start, end, group_by: 'day' }), 10_000)
+  const usage = useResource('/v1/usage', { ...asked, limit: ROWS, after }, 10_000)
+  const days = useResource('/v1/usage', { start, end, group_by: 'day' }, 10_000)
 
   function toggle(dimension: Dimension): void {
     const chosen = by.includes(dimension) ? by.filter((each) => each !== dimension) : [...by, dimension]
@@ -52,10 +52,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Usage">
-        <Download
-          path={withQuery('/v1/usage', { ...asked, format: 'csv' })}
-          name={`usage-${start}-${end}.csv`}
-        />
+        <Download path="/v1/usage" params={asked} name={`usage-${start}-${end}`} />
       </Heading>
       <div class="filters">
         <Choices

@@ -1,5 +1,6 @@
+import type { Answers } from '../../../src/api/answers.ts'
 import { EVENT_TYPES } from '../../../src/kernel/vocabulary.ts'
-import type { Webhook } from '../api.ts'
+import { get, send, type Webhook } from '../api.ts'
 import { given } from '../forms/readings.ts'
 import { useForm } from '../forms/use-form.ts'
 import { type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
@@ -22,18 +23,22 @@ const read = ({ url, description, format, events }: ReturnType<typeof fieldsOf>)
   events: events.length === 0 ? { problem: 'Choose at least one event.' } : given(events),
 })
 
-type SavedWebhook = Webhook & { readonly secret?: string }
+type SavedWebhook = Answers['POST /gateway/v1/webhooks']
 
 interface WebhookFormProps extends FormCallbacks<SavedWebhook> {
   readonly edited: Webhook | null
 }
 
 export function WebhookForm({ edited, ...callbacks }: WebhookFormProps) {
-  const { bind, submit } = useForm<SavedWebhook, ReturnType<typeof fieldsOf>>({
-    path: '/gateway/v1/webhooks',
+  const { bind, submit } = useForm({
     edited,
     fieldsOf,
     read,
+    reread: ({ id }) => get('/gateway/v1/webhooks/{id}', { id }),
+    save: (changes) =>
+      edited === null
+        ? send('POST /gateway/v1/webhooks', {}, changes)
+        : send('PATCH /gateway/v1/webhooks/{id}', { id: edited.id }, changes),
   })
   const { value: format, onInput: setFormat, ...formatField } = bind('format')
   const { value: events, onInput: setEvents, problem } = bind('events')
@@ -46,7 +51,7 @@ export function WebhookForm({ edited, ...callbacks }: WebhookFormProps) {
       submit={edited === null ? 'Create webhook' : 'Save'}
       isWide
       {...callbacks}
-      onSubmit={() => submit()}
+      onSubmit={submit}
     >
       <TextField label="URL" type="url" placeholder="https://…" isRequired {...bind('url')} />
       <div class="columns">

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { type ActivityEvent, type Delivery, type ListOf, send, type Webhook } from '../api.ts'
+import { type Delivery, send, type Webhook } from '../api.ts'
 import { useCommand, usePermissions, useResource } from '../data.ts'
 import { count, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
@@ -20,8 +20,8 @@ interface OneWebhookProps {
 export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
   const { mayManage } = usePermissions()
   const [opened, setOpened] = useState<string | null>(null)
-  const base = `/gateway/v1/webhooks/${webhook.id}`
-  const deliveries = useResource<ListOf<Delivery>>(`${base}/deliveries?limit=50`, 3_000)
+  const { id } = webhook
+  const deliveries = useResource('/gateway/v1/webhooks/{id}/deliveries', { id, limit: 50 }, 3_000)
   const command = useCommand()
   const run = (action: () => Promise<unknown>) =>
     void command.run(async () => {
@@ -29,9 +29,12 @@ export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps
       onChanged()
       deliveries.refresh()
     })
-  const retry = (id: string) => run(() => send('POST', `${base}/deliveries/${id}/redeliver`))
+  const retry = (delivery_id: string) =>
+    run(() => send('POST /gateway/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver', { id, delivery_id }))
   const rotateSecret = async () =>
-    onSecret((await send<{ secret: string }>('POST', `${base}/rotate-secret`)).secret)
+    onSecret((await send('POST /gateway/v1/webhooks/{id}/rotate-secret', { id })).secret ?? '')
+  const setEnabled = (enabled: boolean) =>
+    run(() => send('PATCH /gateway/v1/webhooks/{id}', { id }, { enabled }))
   function leave(): void {
     setQuery({ id: null })
     onChanged()
@@ -45,7 +48,7 @@ export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps
           <Button
             title="Send a test"
             isDisabled={command.isBusy || !webhook.enabled}
-            onClick={() => run(() => send('POST', `${base}/test`))}
+            onClick={() => run(() => send('POST /gateway/v1/webhooks/{id}/test', { id }))}
           />
           <DialogButton title="Edit" onDone={onChanged}>
             {(callbacks) => <WebhookForm edited={webhook} {...callbacks} />}
@@ -53,7 +56,7 @@ export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps
           <Button
             title={webhook.enabled ? 'Turn off' : 'Turn on'}
             isDisabled={command.isBusy}
-            onClick={() => run(() => send('PATCH', base, { enabled: !webhook.enabled }))}
+            onClick={() => setEnabled(!webhook.enabled)}
           />
           <Button title="New secret" isDisabled={command.isBusy} onClick={() => run(rotateSecret)} />
           <DialogButton title="Delete" kind="danger" onDone={leave}>
@@ -63,7 +66,7 @@ export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps
                 name={new URL(webhook.url).hostname}
                 submit="Delete"
                 {...callbacks}
-                onSubmit={() => send('DELETE', base)}
+                onSubmit={() => send('DELETE /gateway/v1/webhooks/{id}', { id })}
               >
                 <p>No more events are sent to it, and its delivery log is deleted.</p>
               </ConfirmByName>
@@ -183,7 +186,7 @@ interface DeliveryDialogProps {
 /** Shows a delivery with its payload and the last reply. */
 export function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDialogProps) {
   const { created_at, response_status: status } = delivery
-  const event = useResource<ActivityEvent>(`/gateway/v1/events/${delivery.event_id}`)
+  const event = useResource('/gateway/v1/events/{id}', { id: delivery.event_id })
   return (
     <Dialog title={delivery.event_type} isWide onClose={onClose}>
       <Facts>

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import type { ListOf, Webhook } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { Button } from '../parts/button.tsx'
 import { SecretDialog } from '../parts/secret-dialog.tsx'
@@ -14,11 +13,11 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
   const [isCreating, setCreating] = useState(false)
   const [secret, setSecret] = useState<string | null>(null)
-  const webhooks = useResource<ListOf<Webhook>>('/gateway/v1/webhooks?limit=100', 5_000)
+  const webhooks = useResource('/gateway/v1/webhooks', { limit: 100 }, 5_000)
   const id = query.get('id')
   // An operator may open a webhook of another account, or one beyond the list.
   const isListed = webhooks.value?.data.some((each) => each.id === id) ?? true
-  const other = useResource<Webhook>(id === null || isListed ? null : `/gateway/v1/webhooks/${id}`, 5_000)
+  const other = useResource('/gateway/v1/webhooks/{id}', isListed ? null : { id }, 5_000)
   const chosen =
     webhooks.value?.data.find((each) => each.id === id) ?? (other.value?.id === id ? other.value : null)
   function refresh(): void {

@@ -1,7 +1,7 @@
-import type { Call, ListOf } from '../api.ts'
+import type { Call } from '../api.ts'
 import { useResource } from '../data.ts'
 import { CALL_DECIMALS, count, duration, shortCount } from '../format.ts'
-import { Link, type Query, withQuery } from '../router.tsx'
+import { Link, withQuery } from '../router.tsx'
 import { Figure, KeyLink, TimeBar, Timestamp } from './figures.tsx'
 import { Empty, Tag } from './states.tsx'
 import { type Column, Table } from './table.tsx'
@@ -138,16 +138,18 @@ export function Outcome({ of: call }: { readonly of: Call }) {
   )
 }
 
+/** The list of all calls, or of the calls of one key. */
+export const callsPath = (key: string | null | undefined) =>
+  key == null ? '/gateway/v1/requests' : '/v1/keys/{id}/requests'
+
 interface RefusedCallsProps {
-  /** The list of the calls. */
-  readonly path: string
-  /** The filter of the page Requests that shows the same calls. */
-  readonly filter?: Query
+  /** Only calls of this key or person. */
+  readonly filter?: { readonly key?: string; readonly person?: string }
 }
 
-export function RefusedCalls({ path, filter = {} }: RefusedCallsProps) {
-  const { person } = filter
-  const { value } = useResource<ListOf<Call>>(withQuery(path, { person, state: 'refused', limit: 5 }), 10_000)
+export function RefusedCalls({ filter = {} }: RefusedCallsProps) {
+  const { key: id, person } = filter
+  const { value } = useResource(callsPath(id), { id, person, state: 'refused', limit: 5 }, 10_000)
   if (value === null || value.data.length === 0) return null
   return (
     <>

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { urlOf } from '../api.ts'
+import type { GetAnswers } from '../../../src/api/answers.ts'
+import { type Params, urlOf } from '../api.ts'
 import { capitalize } from '../format.ts'
 import { setQuery } from '../router.tsx'
 import s from './choices.module.css'
@@ -140,10 +141,23 @@ export function Search({ title, placeholder, value, onInput = searchInUrl }: Sea
   )
 }
 
-export function Download({ path, name }: { readonly path: string; readonly name: string }) {
+interface DownloadProps<Path extends keyof GetAnswers> {
+  readonly path: Path
+  readonly params: Params<Path>
+  /** The name of the file without its ending, which is the format. */
+  readonly name: string
+  readonly format?: 'csv' | 'ndjson'
+}
+
+export function Download<Path extends keyof GetAnswers>({
+  path,
+  params,
+  name,
+  format = 'csv',
+}: DownloadProps<Path>) {
   return (
-    <a class="button" href={urlOf(path)} download={name}>
-      {name.slice(name.lastIndexOf('.') + 1).toUpperCase()}
+    <a class="button" href={urlOf(path, { ...params, format }) ?? ''} download={`${name}.${format}`}>
+      {format.toUpperCase()}
     </a>
   )
 }

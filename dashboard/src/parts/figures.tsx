@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { Account, ActivityEvent, Call, Key, Person } from '../api.ts'
+import type { Account, ActivityEvent, Call, Key } from '../api.ts'
 import { useNow, usePermissions, useResource } from '../data.ts'
 import { exactMoney, exactTime, figure, isoTime, money, percent, relativeTime } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
@@ -71,7 +71,7 @@ export function KeyLink({ id, name }: { readonly id: string; readonly name: stri
 }
 
 export function PersonLink({ id }: { readonly id: string }) {
-  const { value } = useResource<Person>(`/gateway/v1/people/${id}`)
+  const { value } = useResource('/gateway/v1/people/{id}', { id })
   return (
     <Link to={`/people/${id}`} class="name">
       {value?.name || value?.email || id}

@@ -1,4 +1,4 @@
-import type { Key, Usage } from '../api.ts'
+import type { Key } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, exactTime, plural } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
@@ -14,7 +14,7 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
   const { rotated_from: old, person_id: person } = value
   const tomorrow = `${addDays(dayOf(Date.now()), 1)}T00:00:00Z`
   const resetsAt = monthly !== null ? value.budget_resets_at : daily !== null ? tomorrow : null
-  const own = useResource<Usage>(withQuery('/v1/usage', ofKey), 10_000).value?.total
+  const own = useResource('/v1/usage', ofKey, 10_000).value?.total
   const isShared = own !== undefined && own.cost_usd !== value.month_spend_usd
   const ownCalls = own !== undefined && (
     <>

@@ -1,27 +1,36 @@
 import type { ComponentChildren } from 'preact'
-import type { ListOf } from '../api.ts'
+import type { GetAnswers } from '../../../src/api/answers.ts'
+import type { ListOf, Params } from '../api.ts'
 import { type Resource, useResource } from '../data.ts'
 import { capitalize } from '../format.ts'
-import { type Query, setQuery, withQuery } from '../router.tsx'
+import { setQuery } from '../router.tsx'
 import { Choices, Search } from './choices.tsx'
 import { Loaded } from './states.tsx'
 import { Table, type TableProps } from './table.tsx'
 
 const ROWS = 100
 
-export interface Pages<Row> extends Resource<ListOf<Row>> {
+export interface Pages<List> extends Resource<List> {
   readonly after: string | null
 }
 
+type ListPath = {
+  [Path in keyof GetAnswers]: GetAnswers[Path] extends ListOf<object> ? Path : never
+}[keyof GetAnswers]
+
 /** Reads the page of a list that the URL names. Only the first page is read again and again: new records come first. */
-export function usePages<Row>(path: string, query: URLSearchParams, filters: Query = {}): Pages<Row> {
+export function usePages<Path extends ListPath>(
+  path: Path,
+  query: URLSearchParams,
+  filters: Params<Path>,
+): Pages<GetAnswers[Path]> {
   const after = query.get('after')
-  const asked = withQuery(path, { ...filters, limit: ROWS, after })
-  return { ...useResource<ListOf<Row>>(asked, after === null ? 5_000 : null), after }
+  const params = { ...filters, limit: ROWS, after }
+  return { ...useResource(path, params, after === null ? 5_000 : null), after }
 }
 
 interface ListedProps<Row> extends Omit<TableProps<Row>, 'rows' | 'after' | 'next' | 'total'> {
-  readonly of: Pages<Row>
+  readonly of: Pages<ListOf<Row>>
   readonly lines?: number
   /** Shown in place of a list without records. */
   readonly empty: ComponentChildren

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import type { PriceBook } from '../api.ts'
 import { useResource } from '../data.ts'
 import type { Bound } from '../forms/use-form.ts'
 import s from './fields.module.css'
@@ -8,7 +7,7 @@ import { CheckField, Hint } from './fields.tsx'
 /** Chooses models and patterns of the price book. No choice means every model. */
 export function ModelsField({ value: chosen, problem, onInput }: Bound<readonly string[]>) {
   const [search, setSearch] = useState('')
-  const { value: book } = useResource<PriceBook>('/gateway/v1/prices')
+  const { value: book } = useResource('/gateway/v1/prices', {})
   const models = (book?.models ?? []).filter(({ retired }) => !retired).map(({ id }) => id)
   const matching = (pattern: string) => models.filter((id) => id.startsWith(pattern.slice(0, -1))).length
   const families = [...new Set(models.map((id) => `${id.split('-')[0]}-*`))].filter(

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { Call, Key, ListOf, Person } from '../api.ts'
+import type { Key, Person } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { count } from '../format.ts'
 import { callsOfMonth } from '../pages/people.tsx'
@@ -21,8 +21,8 @@ interface PersonDetailsProps {
 export function PersonDetails({ of: person, create }: PersonDetailsProps) {
   const { person: own } = usePermissions()
   const shown = { person: person.id }
-  const keys = useResource<ListOf<Key>>(withQuery('/v1/keys', { ...shown, status: 'usable' }), 5_000)
-  const calls = useResource<ListOf<Call>>(withQuery('/gateway/v1/requests', { ...shown, limit: 10 }), 3_000)
+  const keys = useResource('/v1/keys', { ...shown, status: 'usable' }, 5_000)
+  const calls = useResource('/gateway/v1/requests', { ...shown, limit: 10 }, 3_000)
   const { daily_budget_usd: daily, requests_per_minute: rate } = person
   return (
     <>
@@ -77,7 +77,7 @@ export function PersonDetails({ of: person, create }: PersonDetailsProps) {
         }
       </Loaded>
       <SpendCharts asked={shown} by="model" shown={shown} />
-      <RefusedCalls path="/gateway/v1/requests" filter={shown} />
+      <RefusedCalls filter={shown} />
       <h2>
         Latest calls <Link to={withQuery('/requests', shown)}>All</Link>
       </h2>

@@ -1,7 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ListOf } from '../api.ts'
 import { useResource } from '../data.ts'
-import { withQuery } from '../router.tsx'
 import { Field } from './fields.tsx'
 
 interface Named {
@@ -11,10 +9,12 @@ interface Named {
   readonly email?: string | null
 }
 
+export type RecordPath = '/v1/keys' | '/gateway/v1/people' | '/gateway/v1/accounts'
+
 interface RecordFieldProps {
   readonly label: string
   /** The list that is searched: `/v1/keys`. */
-  readonly path: string
+  readonly path: RecordPath
   /** The id of the chosen record. */
   readonly id: string | null
   onChoose(id: string | null): void
@@ -27,9 +27,9 @@ const wordsOf = ({ name, last4, email }: Named) =>
 /** Chooses a record by typing a part of its name. The list is searched, never read as a whole. */
 export function RecordField({ label, path, id, onChoose }: RecordFieldProps) {
   const [typed, setTyped] = useState<string | null>(null)
-  const chosen = useResource<Named>(id === null ? null : `${path}/${id}`).value
+  const chosen = useResource(`${path}/{id}`, { id }).value
   const search = typed?.trim() ?? ''
-  const found = useResource<ListOf<Named>>(search === '' ? null : withQuery(path, { search, limit: 20 }))
+  const found = useResource(path, search === '' ? null : { search, limit: 20 })
   const offered = search === '' ? [] : (found.value?.data ?? [])
   function choose(record: Named | undefined): void {
     setTyped(null)

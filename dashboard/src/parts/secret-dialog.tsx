@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Key, NewKey } from '../api.ts'
+import type { CreatedKey, Key } from '../api.ts'
 import { Button } from './button.tsx'
 import { Choices } from './choices.tsx'
 import s from './copy.module.css'
@@ -99,7 +99,7 @@ export function ClientSetup({ secret, onCopied }: { readonly secret: string; onC
 }
 
 interface NewKeyDialogProps {
-  readonly of: NewKey
+  readonly of: CreatedKey
   readonly hint?: string
   onDone(key: Key): void
 }
@@ -108,7 +108,7 @@ interface NewKeyDialogProps {
 export const NewKeyDialog = ({ of: key, hint = '', onDone }: NewKeyDialogProps) => (
   <SecretDialog
     title={`Key “${key.name}” created`}
-    secret={key.key}
+    secret={key.key ?? ''}
     hint={`Put it where your client reads its API key.${hint}`}
     isApiKey
     onClose={() => onDone(key)}

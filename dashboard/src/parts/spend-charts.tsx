@@ -21,10 +21,9 @@ interface SpendChartsProps {
 export function SpendCharts({ asked, by, shown }: SpendChartsProps) {
   const end = dayOf(Date.now())
   const start = addDays(end, -29)
-  const read = (group_by: string) =>
-    withQuery('/v1/usage', { ...asked, start, end, group_by, limit: READ_MAX })
-  const days = useResource<Usage>(read('day'), 15_000)
-  const { value: shares } = useResource<Usage>(read(by), 15_000)
+  const read = { ...asked, start, end, limit: READ_MAX }
+  const days = useResource('/v1/usage', { ...read, group_by: 'day' }, 15_000)
+  const { value: shares } = useResource('/v1/usage', { ...read, group_by: by }, 15_000)
   if (days.value === null || shares === null || shares.data.length === 0) return null
   const callsOf = (query: Query) => withQuery('/requests', { ...shown, start, end, ...query })
   return (
@@ -118,7 +117,7 @@ export function daysBefore({ start, end }: Days): Days {
 
 export function CostComparison({ cost, ...days }: Days & { readonly cost: number }) {
   const { start, end } = daysBefore(days)
-  const { value } = useResource<Usage>(withQuery('/v1/usage', { start, end }), 60_000)
+  const { value } = useResource('/v1/usage', { start, end }, 60_000)
   if (value === null) return <>&nbsp;</>
   const before = value.total.cost_usd
   const named = daysInWords(start, end)
