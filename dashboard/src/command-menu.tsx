@@ -52,7 +52,14 @@ export function CommandMenu({ commands }: { readonly commands: readonly Command[
     addEventListener('keydown', onKeyDown)
     return () => removeEventListener('keydown', onKeyDown)
   }, [])
-  return isOpen ? <Menu commands={commands} onClose={() => setOpen(false)} /> : null
+  return (
+    <>
+      <button type="button" class={s.open} onClick={() => setOpen(true)}>
+        Go to… <kbd>Ctrl K</kbd>
+      </button>
+      {isOpen && <Menu commands={commands} onClose={() => setOpen(false)} />}
+    </>
+  )
 }
 
 const COMBOBOX = {

@@ -113,6 +113,9 @@ export function Frame({ route, onSignOut, children }: FrameProps) {
         <b class={s.brand}>
           <img src={mark} alt="" width={20} height={20} /> Tollgate
         </b>
+        <div class={s.menu}>
+          <CommandMenu commands={commands} />
+        </div>
         <ul>{pages.slice(0, BAR_MAX).map(entry)}</ul>
         <button
           type="button"
@@ -144,7 +147,6 @@ export function Frame({ route, onSignOut, children }: FrameProps) {
         {children}
       </main>
       <KeyboardShortcuts />
-      <CommandMenu commands={commands} />
     </div>
   )
 }

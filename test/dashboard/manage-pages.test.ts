@@ -130,7 +130,7 @@ test('accounts: one is created, limited, opened by its operator, suspended by na
   await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click()
   await page.getByText('suspended', { exact: true }).waitFor()
   await page.getByRole('link', { name: 'Accounts' }).first().click()
-  await page.locator('tfoot', { hasText: '2 accounts' }).getByText('$1,220.00').waitFor()
+  await page.locator('tfoot', { hasText: '2 accounts' }).getByText('1,220.00').waitFor()
   await page.getByRole('link', { name: 'Acme' }).click()
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('button', { name: 'Suspend' }).waitFor()

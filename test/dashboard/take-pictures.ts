@@ -6,7 +6,7 @@ import { changeDatabase } from '../support/read-database.ts'
 import { signInPerson } from '../support/sign-in-person.ts'
 import { runEnds } from '../support/suite.ts'
 import { PICTURES_DIR, takePicture } from './browser.ts'
-import { gateway, PAGES, person } from './company.ts'
+import { callId, gateway, PAGES, person, rotated } from './company.ts'
 
 /** `npm run pictures [-- page …]`: screenshots at three widths, light and dark; one goes to docs/pictures. */
 
@@ -38,8 +38,19 @@ async function addCrowd(): Promise<void> {
     await gateway.createKey(`${TEAMS[n % 8]}-${TEAMS[(n >> 3) % 8]}-${1 + (n >> 6)}`, {
       ...(n % 3 === 0 ? { monthly_budget_usd: 20 + n } : {}),
     })
+  let blocked = ''
   for (const first of FIRST)
-    for (const last of LAST) await signInPerson(gateway, `${first} ${last}`, 'member')
+    for (const [n, last] of LAST.entries()) {
+      const { id, headers } = await signInPerson(gateway, `${first} ${last}`, 'member')
+      for (const name of ['laptop, Claude Code', 'scripts', 'Codex'].slice(0, n % 4))
+        await fetch(`${gateway.url}/v1/keys`, { method: 'POST', headers, body: JSON.stringify({ name }) })
+      blocked = id
+    }
+  await gateway.manage('POST', `/gateway/v1/people/${blocked}/block`)
+  await gateway.manage('POST', '/gateway/v1/credits', { amount_usd: 250, reason: 'invoice 2026-118' })
+  const request_ids = [callId]
+  await gateway.manage('POST', '/gateway/v1/credits', { request_ids, reason: 'an answer that was cut off' })
+  await gateway.manage('PATCH', `/v1/keys/${rotated}`, { monthly_budget_usd: 40, log_requests: true })
   await changeDatabase(
     gateway,
     `UPDATE budget SET month = '${monthOf(Date.now())}', spent_nanos = abs(random() % 118) * 850000000

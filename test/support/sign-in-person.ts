@@ -23,7 +23,12 @@ export async function signInPerson(
   const token = randomBytes(32).toString('base64url')
   const store = await openStoreBeside(gateway)
   try {
-    const identity = { issuer: 'https://login.example', subject: name, email: `${name}@example.com`, name }
+    const identity = {
+      issuer: 'https://login.example',
+      subject: name,
+      email: `${name.toLowerCase().replaceAll(' ', '.')}@example.com`,
+      name,
+    }
     const answer = await store.signInPerson({
       ...identity,
       ...{ newId: `per_${ulid()}`, accountId, role, refreshToken: null, atMs: Date.now() },

@@ -15,7 +15,7 @@ import { AmountField, CheckField, MetadataField, SelectField, TextField } from '
 
 export const SURFACES = ['messages', 'chat'] as const
 type Surface = (typeof SURFACES)[number]
-export const SURFACE_NAMES = { messages: 'Messages (Anthropic)', chat: 'Chat (OpenAI)' } as const
+const SURFACE_NAMES = { messages: 'Messages (Anthropic)', chat: 'Chat (OpenAI)' } as const
 
 interface UpstreamFields {
   /** Whose upstream the calls use. */

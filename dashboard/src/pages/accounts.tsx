@@ -1,6 +1,6 @@
 import { type Account, send } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
-import { fractionInPercent, plural } from '../format.ts'
+import { capitalize, fractionInPercent, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { Id, JsonDetails } from '../parts/copy.tsx'
 import { ConfirmByName, DialogButton } from '../parts/dialog.tsx'
@@ -8,9 +8,9 @@ import { Balance, Budget, Fact, Facts, Metadata, Money, RelativeTime } from '../
 import { filterOf, Listed, ListFilter, usePages } from '../parts/listed.tsx'
 import { SpendCharts } from '../parts/spend-charts.tsx'
 import { Empty, Failure, Heading, Loaded, Tag } from '../parts/states.tsx'
-import { type Column, nameColumn, usdColumn } from '../parts/table.tsx'
+import { type Column, nameColumn, timeColumn, usdColumn } from '../parts/table.tsx'
 import { Link, navigate, withQuery } from '../router.tsx'
-import { AccountForm, SURFACE_NAMES, SURFACES } from './account-form.tsx'
+import { AccountForm, SURFACES } from './account-form.tsx'
 
 const showAccount = ({ id }: Account) => navigate(`/accounts/${id}`)
 
@@ -47,6 +47,9 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
+/** Null for the first account, which was created with the installation. */
+const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? null : created_at)
+
 const COLUMNS: readonly Column<Account>[] = [
   nameColumn<Account>({
     name: ({ name }) => name,
@@ -59,17 +62,16 @@ const COLUMNS: readonly Column<Account>[] = [
     title: 'Discount',
     isFigure: true,
     isMinor: true,
-    cell: ({ discount }) => (discount === null ? <span class="quiet">–</span> : fractionInPercent(discount)),
+    cell: ({ id, discount }) =>
+      discount === null ? id !== '' && <span class="quiet">–</span> : fractionInPercent(discount),
   },
-  { title: 'Created', isMinor: true, cell: (account) => <RelativeTime at={createdAt(account)} never="–" /> },
-  {
-    title: 'Balance',
-    isFigure: true,
+  timeColumn('Created', createdAt, { isMinor: true, never: '–' }),
+  usdColumn<Account>('Balance, USD', ({ balance_usd }) => balance_usd, {
     lead: 'right',
     cell: ({ id, balance_usd: usd }) => (
-      <Balance usd={usd} to={id === '' ? undefined : withQuery('/credits', { account: id })} />
+      <Balance isFigure usd={usd} to={id === '' ? undefined : withQuery('/credits', { account: id })} />
     ),
-  },
+  }),
 ]
 
 const ACCOUNTS = { to: '/accounts', title: 'Accounts' }
@@ -135,7 +137,7 @@ export function AccountPage({ id }: { readonly id: string }) {
             {SURFACES.map((surface) => {
               const own = value.upstreams[surface]
               return (
-                <Fact key={surface} title={`${SURFACE_NAMES[surface]} upstream`}>
+                <Fact key={surface} title={`${capitalize(surface)} upstream`}>
                   {own === null ? 'shared' : `${own.url}, ${own.has_key ? 'own key' : 'no key'}`}
                 </Fact>
               )
@@ -151,6 +153,3 @@ export function AccountPage({ id }: { readonly id: string }) {
     </Loaded>
   )
 }
-
-/** Null for the first account, which was created with the installation. */
-const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? null : created_at)

@@ -5,10 +5,10 @@ import { given, nanosOf, nanosOfUsd, type Reading, readAmount, readName, usd } f
 import { useForm } from '../forms/use-form.ts'
 import { DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
 import { AmountField, TextField } from '../parts/fields.tsx'
-import { ActorName, Balance, exactFigure, Money, Stat, Sums, Timestamp } from '../parts/figures.tsx'
+import { ActorName, Balance, Figure, Money, Stat, Sums, Timestamp } from '../parts/figures.tsx'
 import { Listed, usePages } from '../parts/listed.tsx'
 import { Empty, Heading, Loaded } from '../parts/states.tsx'
-import type { Column } from '../parts/table.tsx'
+import { type Column, usdColumn } from '../parts/table.tsx'
 
 /** Shows the balance, and the ledger entries that changed it. */
 export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
@@ -43,7 +43,7 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
       <Listed
         of={credits}
         caption="Ledger"
-        columns={COLUMNS}
+        columns={columnsOf(credits.value?.data ?? [])}
         empty={
           <Empty
             title="No credit yet."
@@ -81,7 +81,21 @@ function Stats({ of: balance }: { readonly of: CurrentBalance }) {
 
 const KINDS = { top_up: 'Top-up', correction: 'Correction', credit_back: 'Credit back' } as const
 
-const COLUMNS: readonly Column<Credit>[] = [
+/** All digits of amounts, with the same number of decimals, so that the points align. */
+function exactColumn(
+  title: string,
+  entries: readonly Credit[],
+  usdOf: (entry: Credit) => number,
+  more: Partial<Column<Credit>> = {},
+): Column<Credit> {
+  const decimals = Math.max(2, ...entries.map((entry) => exactMoney(usdOf(entry)).split('.')[1]?.length ?? 0))
+  return usdColumn(title, usdOf, {
+    ...more,
+    cell: (entry) => <Figure usd={usdOf(entry)} decimals={decimals} />,
+  })
+}
+
+const columnsOf = (entries: readonly Credit[]): readonly Column<Credit>[] => [
   { title: 'Time, UTC', cell: ({ created_at }) => <Timestamp at={created_at} /> },
   { title: 'Kind', lead: 'left', cell: ({ kind }) => KINDS[kind] },
   {
@@ -94,8 +108,8 @@ const COLUMNS: readonly Column<Credit>[] = [
     ),
   },
   { title: 'By', isMinor: true, cell: ({ actor }) => <ActorName actor={actor} /> },
-  { title: 'Amount, USD', isFigure: true, lead: 'right', cell: (entry) => exactFigure(entry.amount_usd) },
-  { title: 'Balance after, USD', isFigure: true, cell: (entry) => exactFigure(entry.balance_after_usd) },
+  exactColumn('Amount, USD', entries, ({ amount_usd }) => amount_usd, { lead: 'right' }),
+  exactColumn('Balance after, USD', entries, ({ balance_after_usd }) => balance_after_usd),
 ]
 
 interface CreditFormProps extends FormCallbacks<unknown> {

@@ -4,8 +4,9 @@ import { dayOf, money, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { Budget, Figure, RelativeTime, tightestCap } from '../parts/figures.tsx'
 import { comparison, filterOf, Listed, ListFilter, usePages } from '../parts/listed.tsx'
+import { TopSpend } from '../parts/spend-charts.tsx'
 import { Empty, Heading, Tag } from '../parts/states.tsx'
-import { type Column, nameColumn, shortList } from '../parts/table.tsx'
+import { type Column, nameColumn, shortList, timeColumn } from '../parts/table.tsx'
 import { Link, navigate, setQuery, withQuery } from '../router.tsx'
 import { KeyForm } from './key-form.tsx'
 import { NeedsAttention, noticesOf } from './notices.tsx'
@@ -68,11 +69,16 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-/** The keys that need attention, of a list that is too long to begin with them. */
+/** The keys that need attention, and those that spend most, of a list that is too long to begin with them. */
 function KeysInNeed() {
   const { value } = useResource('/gateway/v1/overview', {}, 10_000)
   const notices = value === null ? [] : noticesOf(value, null).filter(({ to }) => to.startsWith('/keys'))
-  return notices.length === 0 ? null : <NeedsAttention notices={notices} />
+  return (
+    <div class="beside">
+      <NeedsAttention notices={notices} />
+      <TopSpend by="key" />
+    </div>
+  )
 }
 
 /** Counts the spend of a budget once: the keys of a rotation share it. */
@@ -147,12 +153,7 @@ const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
     ),
   },
   { title: 'Budget', sort: 'budget', cell: (key) => <Budget of={key} /> },
-  {
-    title: 'Last used',
-    sort: 'used',
-    lead: 'right',
-    cell: ({ last_used_at }) => <RelativeTime at={last_used_at} />,
-  },
+  timeColumn('Last used', ({ last_used_at }) => last_used_at, { sort: 'used', lead: 'right' }),
   {
     title: 'Models',
     sort: 'models',

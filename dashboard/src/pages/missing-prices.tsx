@@ -4,8 +4,7 @@ import { count } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Dialog, DialogButton } from '../parts/dialog.tsx'
-import { RelativeTime } from '../parts/figures.tsx'
-import { nameColumn, Table } from '../parts/table.tsx'
+import { nameColumn, Table, timeColumn } from '../parts/table.tsx'
 import { SetPriceForm } from './set-price-form.tsx'
 
 type Line = MissingPrice & { readonly id: string }
@@ -44,14 +43,15 @@ export function MissingPrices({ models, onSet }: MissingPricesProps) {
           }),
           { title: 'Refused', isFigure: true, cell: ({ refused }) => count(refused) },
           { title: 'Passed', isFigure: true, isMinor: true, cell: ({ passed }) => count(passed) },
-          { title: 'Last asked for', isMinor: true, cell: ({ last_at: at }) => <RelativeTime at={at} /> },
+          timeColumn('Last asked for', ({ last_at }) => last_at, { isMinor: true }),
           { title: 'Like', isMinor: true, cell: ({ closest }) => closest ?? <span class="quiet">–</span> },
           {
             title: <span class="unseen">Actions</span>,
+            isFigure: true,
             lead: 'right',
             cell: (row) =>
               row.model !== OTHER && (
-                <span class="buttons">
+                <>
                   <DialogButton
                     title="Set price"
                     kind="link"
@@ -77,7 +77,7 @@ export function MissingPrices({ models, onSet }: MissingPricesProps) {
                       {({ onClose }) => <FallbackDialog of={row} onClose={onClose} />}
                     </DialogButton>
                   )}
-                </span>
+                </>
               ),
           },
         ]}

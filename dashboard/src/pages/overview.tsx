@@ -8,7 +8,7 @@ import { BarChart } from '../parts/chart.tsx'
 import { costPerDay } from '../parts/chart-series.ts'
 import { Balance, Budget, Money, Stat, Sums } from '../parts/figures.tsx'
 import { ClientSetup } from '../parts/secret-dialog.tsx'
-import { CostComparison, Ranking, READ_MAX } from '../parts/spend-charts.tsx'
+import { CostComparison, TopSpend } from '../parts/spend-charts.tsx'
 import { Failure, Heading, Loaded } from '../parts/states.tsx'
 import { Link, navigate, withQuery } from '../router.tsx'
 import { NeedsAttention, noticesOf } from './notices.tsx'
@@ -37,8 +37,8 @@ export function OverviewPage() {
             <Stats of={value} account={account} days={year.value?.data ?? null} today={today} month={month} />
             <div class="thirds">
               <NeedsAttention notices={noticesOf(value, account)} />
-              <TopSpend by="key" start={month} end={today} />
-              <TopSpend by="model" start={month} end={today} />
+              <TopSpend by="key" />
+              <TopSpend by="model" />
             </div>
           </>
         )}
@@ -140,29 +140,6 @@ function restOfMonth(days: readonly Bucket[], today: string): number {
   const left = end > today ? daysBetween(addDays(today, 1), end) : []
   const restOfToday = Math.max(0, meanOf(weekday(today)) - (costs.get(today) ?? 0))
   return left.reduce((sum, day) => sum + meanOf(weekday(day)), restOfToday)
-}
-
-interface TopSpendProps {
-  readonly by: 'key' | 'model'
-  readonly start: string
-  readonly end: string
-}
-
-function TopSpend({ by, start, end }: TopSpendProps) {
-  const asked = { start, end, group_by: by, limit: READ_MAX }
-  return (
-    <Ranking
-      title={by === 'key' ? 'Top keys' : 'Top models'}
-      by={by}
-      of={useResource('/v1/usage', asked, 60_000).value}
-      max={5}
-      all={`/usage?by=${by}`}
-      hasBars
-      toOf={({ key, model }) =>
-        by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model })
-      }
-    />
-  )
 }
 
 /** Shown before the first call: how to make it. The first call replaces this page by the overview. */

@@ -5,12 +5,12 @@ import { given, readCount } from '../forms/readings.ts'
 import { useForm } from '../forms/use-form.ts'
 import { DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
 import { CheckField, TextField } from '../parts/fields.tsx'
-import { Budget, Figure, RelativeTime, tightestCap } from '../parts/figures.tsx'
+import { Budget, Figure, tightestCap } from '../parts/figures.tsx'
 import { LimitFields, limitFieldsOf, readLimits } from '../parts/limit-fields.tsx'
 import { comparison, filterOf, Listed, ListFilter, usePages } from '../parts/listed.tsx'
 import { ModelsField } from '../parts/models-field.tsx'
 import { Empty, Heading, Tag } from '../parts/states.tsx'
-import { type Column, nameColumn } from '../parts/table.tsx'
+import { type Column, nameColumn, timeColumn } from '../parts/table.tsx'
 import { Link, withQuery } from '../router.tsx'
 
 /** Lists the people who signed in, with their spend and budget. */
@@ -116,12 +116,7 @@ const COLUMNS: readonly Column<Person>[] = [
   },
   { title: 'Budget', sort: 'budget', cell: (person) => <Budget of={person} /> },
   { title: 'Keys', sort: 'keys', isFigure: true, isMinor: true, cell: ({ keys }) => count(keys) },
-  {
-    title: 'Last seen',
-    sort: 'seen',
-    lead: 'right',
-    cell: ({ last_seen_at }) => <RelativeTime at={last_seen_at} />,
-  },
+  timeColumn('Last seen', ({ last_seen_at }) => last_seen_at, { sort: 'seen', lead: 'right' }),
 ]
 
 const fieldsOf = (members: Members | null) => ({

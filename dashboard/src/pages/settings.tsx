@@ -5,11 +5,11 @@ import { capitalize } from '../format.ts'
 import { Id } from '../parts/copy.tsx'
 import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/fields.tsx'
-import { Fact, Facts, RelativeTime } from '../parts/figures.tsx'
+import { Fact, Facts } from '../parts/figures.tsx'
 import { Listed, usePages } from '../parts/listed.tsx'
 import { SecretDialog } from '../parts/secret-dialog.tsx'
 import { Heading, Loaded, Tag } from '../parts/states.tsx'
-import { actionColumn, nameColumn } from '../parts/table.tsx'
+import { actionColumn, nameColumn, timeColumn } from '../parts/table.tsx'
 import { WebhookTable } from '../parts/webhook-table.tsx'
 import { Link } from '../router.tsx'
 
@@ -56,11 +56,8 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
             tag: ({ status }) => status !== 'usable' && <Tag kind="plain">{status}</Tag>,
           }),
           { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{capitalize(role)}</span> },
-          {
-            title: 'Last used',
-            cell: ({ last_used_at }) => <RelativeTime at={last_used_at} never="never used" />,
-          },
-          { title: 'Created', isMinor: true, cell: ({ created_at }) => <RelativeTime at={created_at} /> },
+          timeColumn<AdminKey>('Last used', ({ last_used_at }) => last_used_at),
+          timeColumn<AdminKey>('Created', ({ created_at }) => created_at, { isMinor: true }),
           {
             title: 'Key',
             isMinor: true,

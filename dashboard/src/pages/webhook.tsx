@@ -7,7 +7,7 @@ import { Id, Snippet } from '../parts/copy.tsx'
 import { ConfirmByName, Dialog, DialogButton } from '../parts/dialog.tsx'
 import { Fact, Facts, RelativeTime, Timestamp } from '../parts/figures.tsx'
 import { Failure, Loaded, Tag } from '../parts/states.tsx'
-import { actionColumn, Table } from '../parts/table.tsx'
+import { actionColumn, Table, timeColumn } from '../parts/table.tsx'
 import { setQuery } from '../router.tsx'
 import { WebhookForm } from './webhook-form.tsx'
 
@@ -112,11 +112,7 @@ export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps
                     isMinor: true,
                     cell: ({ attempts }) => count(attempts),
                   },
-                  {
-                    title: 'Next attempt',
-                    isMinor: true,
-                    cell: ({ next_attempt_at }) => <RelativeTime at={next_attempt_at} never="–" />,
-                  },
+                  timeColumn('Next attempt', nextAttemptOf, { isMinor: true, never: '–' }),
                   actionColumn<Delivery>(
                     'Retry',
                     ({ event_type }) => event_type,
@@ -140,6 +136,10 @@ export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps
     </section>
   )
 }
+
+/** An attempt that is due is made now. */
+const nextAttemptOf = ({ next_attempt_at: at }: Delivery) =>
+  at !== null && Date.parse(at) < Date.now() ? new Date().toISOString() : at
 
 function Failures({ of: deliveries }: { readonly of: readonly Delivery[] }) {
   const failed = deliveries.filter(({ status, attempts }) => status !== 'succeeded' && attempts > 0)
@@ -195,7 +195,7 @@ export function DeliveryDialog({ of: delivery, format, onClose, onRetry }: Deliv
         <Fact title="Reply" value={status === null ? 'none' : `HTTP ${status}`} />
         <Fact title="Created" value={<RelativeTime at={created_at} />} />
         <Fact title="Last attempt" value={<RelativeTime at={delivery.last_attempt_at} />} />
-        <Fact title="Next attempt" value={<RelativeTime at={delivery.next_attempt_at} never="none" />} />
+        <Fact title="Next attempt" value={<RelativeTime at={nextAttemptOf(delivery)} never="none" />} />
         <Fact title="webhook-id" value={<Id id={delivery.event_id} />} />
       </Facts>
       <h2>{format === 'slack' ? 'Event' : 'Payload'}</h2>

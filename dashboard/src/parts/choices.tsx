@@ -107,6 +107,7 @@ export function TextFilter({ name, title, query }: FilterProps) {
       {(id) => (
         <input
           id={id}
+          placeholder="Any"
           value={query.get(name) ?? ''}
           onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim(), after: null })}
         />

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import s from './copy.module.css'
 
 export const Id = ({ id }: { readonly id: string }) => (
-  <span>
+  <span class={s.id}>
     <code>{id}</code>
     <Copy text={id} what={id} />
   </span>

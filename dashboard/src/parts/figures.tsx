@@ -24,13 +24,11 @@ function Amount({ usd, to, text }: AmountProps & { readonly text: string }) {
 export const Money = (amount: AmountProps) => <Amount {...amount} text={money(amount.usd, amount.decimals)} />
 
 /** A balance, rounded down to cents: the page never shows more credit than there is. */
-export function Balance({ usd, to }: AmountProps) {
+export function Balance({ usd, to, isFigure = false }: AmountProps & { readonly isFigure?: boolean }) {
   const cents = Math.floor(Number((usd * 100).toFixed(7)))
-  return <Amount usd={usd} to={to} text={money(Math.abs(usd) < 0.01 ? usd : cents / 100)} />
+  const shown = Math.abs(usd) < 0.01 ? usd : cents / 100
+  return <Amount usd={usd} to={to} text={isFigure ? figure(shown) : money(shown)} />
 }
-
-/** All digits of an amount, in a column whose header names the unit. */
-export const exactFigure = (usd: number) => <Amount usd={usd} text={exactMoney(usd).replace('$', '')} />
 
 /** An amount in a column whose header names the unit. All have the same number of decimals, so that the points align. */
 export function Figure({ decimals = 2, ...amount }: AmountProps) {

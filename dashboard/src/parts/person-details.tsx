@@ -9,7 +9,7 @@ import { Id } from './copy.tsx'
 import { Budget, Fact, Facts, Money, RelativeTime } from './figures.tsx'
 import { SpendCharts } from './spend-charts.tsx'
 import { Empty, Loaded } from './states.tsx'
-import { nameColumn, Table } from './table.tsx'
+import { nameColumn, Table, timeColumn } from './table.tsx'
 
 interface PersonDetailsProps {
   readonly of: Person
@@ -64,8 +64,8 @@ export function PersonDetails({ of: person, create }: PersonDetailsProps) {
               rows={data}
               columns={[
                 nameColumn<Key>({ name: ({ name }) => name, to: ({ id }) => `/keys/${id}` }),
-                { title: 'Last used', cell: ({ last_used_at: at }) => <RelativeTime at={at} /> },
-                { title: 'Expires', lead: 'right', cell: ({ expires_at: at }) => <RelativeTime at={at} /> },
+                timeColumn<Key>('Last used', ({ last_used_at }) => last_used_at),
+                timeColumn<Key>('Expires', ({ expires_at }) => expires_at, { lead: 'right' }),
                 {
                   title: 'Key',
                   isMinor: true,

@@ -51,7 +51,7 @@ export function SpendCharts({ asked, by, shown }: SpendChartsProps) {
   )
 }
 
-export const READ_MAX = 2_000
+const READ_MAX = 2_000
 
 interface RankingProps {
   readonly title: string
@@ -65,7 +65,7 @@ interface RankingProps {
 }
 
 /** The keys or models with the highest cost, as links. */
-export function Ranking({ title, by, of: usage, max, all, hasBars = false, toOf }: RankingProps) {
+function Ranking({ title, by, of: usage, max, all, hasBars = false, toOf }: RankingProps) {
   const isPart = usage?.has_more ?? false
   const buckets = isPart ? [] : (usage?.data ?? [])
   const top = buckets.toSorted((a, b) => b.cost_usd - a.cost_usd).slice(0, max)
@@ -97,6 +97,26 @@ export function Ranking({ title, by, of: usage, max, all, hasBars = false, toOf 
         ))}
       </ul>
     </section>
+  )
+}
+
+/** The keys or models that cost most this month. */
+export function TopSpend({ by }: { readonly by: 'key' | 'model' }) {
+  const end = dayOf(Date.now())
+  const start = `${end.slice(0, 8)}01`
+  const asked = { start, end, group_by: by, limit: READ_MAX }
+  return (
+    <Ranking
+      title={by === 'key' ? 'Top keys' : 'Top models'}
+      by={by}
+      of={useResource('/v1/usage', asked, 60_000).value}
+      max={5}
+      all={`/usage?by=${by}`}
+      hasBars
+      toOf={({ key, model }) =>
+        by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model })
+      }
+    />
   )
 }
 

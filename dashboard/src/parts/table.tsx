@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from 'preact'
 import { Link, type Query, setQuery } from '../router.tsx'
 import { Button } from './button.tsx'
-import { Figure } from './figures.tsx'
+import { Figure, RelativeTime } from './figures.tsx'
 import s from './table.module.css'
 
 export interface Column<Row> {
@@ -13,6 +13,8 @@ export interface Column<Row> {
   readonly isLeast?: boolean
   /** Takes the remaining width. Text that does not fit is cut off. */
   readonly isWide?: boolean
+  /** On a phone, the title stands before the value, as it does before figures. */
+  readonly isTitled?: boolean
   /** On a phone, where a row has two lines: this column is on this side of the first line. Others are on the second. */
   readonly lead?: 'left' | 'right'
   /** The value of the parameter `sort` for this column. Its header becomes a button. */
@@ -55,6 +57,7 @@ export function Table<Row extends { readonly id: string }>({
       column.isMinor && 'minor',
       column.isLeast && 'least',
       column.isWide && s.wide,
+      column.isTitled && s.titled,
       column.lead !== undefined && `${s.first} ${s[column.lead]}`,
       isInUsd(column) && s.usd,
     ]
@@ -190,6 +193,18 @@ export const usdColumn = <Row,>(
   usdOf: (row: Row) => number,
   more: Partial<Column<Row>> = {},
 ): Column<Row> => ({ title, isFigure: true, cell: (row) => <Figure usd={usdOf(row)} />, ...more })
+
+/** A column of times in words. `never`: what null means. */
+export const timeColumn = <Row,>(
+  title: string,
+  atOf: (row: Row) => string | null,
+  { never, ...more }: Partial<Column<Row>> & { readonly never?: string } = {},
+): Column<Row> => ({
+  title,
+  isTitled: true,
+  cell: (row) => <RelativeTime at={atOf(row)} {...(never === undefined ? {} : { never })} />,
+  ...more,
+})
 
 export function actionColumn<Row>(
   title: string,

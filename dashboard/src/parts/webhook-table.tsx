@@ -3,9 +3,8 @@ import type { ListOf, Webhook } from '../api.ts'
 import type { Resource } from '../data.ts'
 import { capitalize } from '../format.ts'
 import { Link } from '../router.tsx'
-import { RelativeTime } from './figures.tsx'
 import { Empty, Loaded, Tag } from './states.tsx'
-import { nameColumn, shortList, Table } from './table.tsx'
+import { nameColumn, shortList, Table, timeColumn } from './table.tsx'
 
 const DISABLED: Readonly<Record<string, string>> = {
   gone: 'it answered 410 Gone',
@@ -47,10 +46,7 @@ export function WebhookTable({ webhooks, chosen, action }: WebhookTableProps) {
               },
               { title: 'Format', isMinor: true, cell: ({ format }) => capitalize(format) },
               { title: 'State', cell: (webhook) => <WebhookState of={webhook} /> },
-              {
-                title: 'Last attempt',
-                cell: ({ last_delivery_at }) => <RelativeTime at={last_delivery_at} />,
-              },
+              timeColumn<Webhook>('Last attempt', ({ last_delivery_at }) => last_delivery_at),
             ]}
           />
         )
