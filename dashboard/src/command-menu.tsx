@@ -54,8 +54,8 @@ export function CommandMenu({ commands }: { readonly commands: readonly Command[
   }, [])
   return (
     <>
-      <button type="button" class={s.open} onClick={() => setOpen(true)}>
-        Go to… <kbd>Ctrl K</kbd>
+      <button type="button" onClick={() => setOpen(true)}>
+        Go to <kbd>Ctrl K</kbd>
       </button>
       {isOpen && <Menu commands={commands} onClose={() => setOpen(false)} />}
     </>

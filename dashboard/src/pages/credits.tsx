@@ -5,6 +5,7 @@ import { given, nanosOf, nanosOfUsd, type Reading, readAmount, readName, usd } f
 import { useForm } from '../forms/use-form.ts'
 import { DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
 import { AmountField, TextField } from '../parts/fields.tsx'
+import f from '../parts/figures.module.css'
 import { ActorName, Balance, Figure, Money, Stat, Sums, Timestamp } from '../parts/figures.tsx'
 import { Listed, usePages } from '../parts/listed.tsx'
 import { Empty, Heading, Loaded } from '../parts/states.tsx'
@@ -81,18 +82,24 @@ function Stats({ of: balance }: { readonly of: CurrentBalance }) {
 
 const KINDS = { top_up: 'Top-up', correction: 'Correction', credit_back: 'Credit back' } as const
 
-/** All digits of amounts, with the same number of decimals, so that the points align. */
+/** All digits of amounts. Zeros that are not printed align the decimal points. */
 function exactColumn(
   title: string,
   entries: readonly Credit[],
   usdOf: (entry: Credit) => number,
   more: Partial<Column<Credit>> = {},
 ): Column<Credit> {
-  const decimals = Math.max(2, ...entries.map((entry) => exactMoney(usdOf(entry)).split('.')[1]?.length ?? 0))
-  return usdColumn(title, usdOf, {
-    ...more,
-    cell: (entry) => <Figure usd={usdOf(entry)} decimals={decimals} />,
-  })
+  const decimalsOf = (entry: Credit) => exactMoney(usdOf(entry)).split('.')[1]?.length ?? 0
+  const most = Math.max(...entries.map(decimalsOf))
+  const cell = (entry: Credit) => (
+    <>
+      <Figure usd={usdOf(entry)} decimals={decimalsOf(entry)} />
+      <span class={f.unprinted} aria-hidden="true">
+        {'0'.repeat(most - decimalsOf(entry))}
+      </span>
+    </>
+  )
+  return usdColumn(title, usdOf, { ...more, cell })
 }
 
 const columnsOf = (entries: readonly Credit[]): readonly Column<Credit>[] => [

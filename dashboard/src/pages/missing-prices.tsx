@@ -51,7 +51,7 @@ export function MissingPrices({ models, onSet }: MissingPricesProps) {
             lead: 'right',
             cell: (row) =>
               row.model !== OTHER && (
-                <>
+                <span class="buttons">
                   <DialogButton
                     title="Set price"
                     kind="link"
@@ -77,7 +77,7 @@ export function MissingPrices({ models, onSet }: MissingPricesProps) {
                       {({ onClose }) => <FallbackDialog of={row} onClose={onClose} />}
                     </DialogButton>
                   )}
-                </>
+                </span>
               ),
           },
         ]}
