@@ -1,4 +1,6 @@
+import type { z } from 'zod'
 import type { Answers, EndpointName, GetAnswers, NamesIn } from '../../src/api/answers.ts'
+import type { errorSchema } from '../../src/api/fields.ts'
 import { type Query, withAccount, withQuery } from './router.tsx'
 
 export type { Account } from '../../src/api/account.ts'
@@ -21,31 +23,24 @@ export type { Delivery, Webhook } from '../../src/api/webhook.ts'
 
 /** Calls the gateway's API. The cookie of the session replaces the admin key. */
 
+interface Details {
+  readonly requestId?: string | undefined
+  /** The field or parameter that was refused. */
+  readonly param?: string | null
+  /** Where people sign in, if nobody has. Absent: with a key only. */
+  readonly signInPath?: string | undefined
+}
+
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
-  readonly requestId: string | null
-  /** The field or parameter that was refused. */
-  readonly param: string | null
-  /** Where people sign in, if nobody has. Null: with a key only. */
-  readonly signInPath: string | null
+  readonly details: Details
 
-  constructor(
-    status: number,
-    code: string,
-    message: string,
-    {
-      requestId = null,
-      param = null,
-      signInPath = null,
-    }: Partial<Pick<ApiError, 'requestId' | 'param' | 'signInPath'>> = {},
-  ) {
+  constructor(status: number, code: string, message: string, details: Details = {}) {
     super(message)
     this.status = status
     this.code = code
-    this.requestId = requestId
-    this.param = param
-    this.signInPath = signInPath
+    this.details = details
   }
 }
 
@@ -152,22 +147,20 @@ function recordIn(text: string): object | null {
   }
 }
 
-interface ErrorAnswer {
-  readonly error?: {
-    readonly code?: string
-    readonly message?: string
-    readonly param?: string | null
-    readonly details?: { readonly sign_in_path?: string }
-  }
-}
+type ErrorAnswer = Partial<z.infer<typeof errorSchema>>
 
-function errorOf({ status, headers }: Response, answer: object | null): ApiError {
-  const requestId = [...headers].find(([name]) => name.endsWith('-request-id'))?.[1] ?? null
-  const { code, message, param = null, details } = (answer as ErrorAnswer | null)?.error ?? {}
+function errorOf({ status, headers }: Response, answer: ErrorAnswer | null): ApiError {
+  const requestId = [...headers].find(([name]) => name.endsWith('-request-id'))?.[1]
+  const { code, message, param = null, details } = answer?.error ?? {}
   if (code === undefined || message === undefined) {
     const words = `Something between this page and the gateway answered ${status}. The gateway may be starting: try again.`
     return new ApiError(status, `http_${status}`, words, { requestId })
   }
   if (status === 401) onEnded?.()
-  return new ApiError(status, code, message, { requestId, param, signInPath: details?.sign_in_path ?? null })
+  const signInPath = details?.['sign_in_path']
+  return new ApiError(status, code, message, {
+    requestId,
+    param,
+    ...(typeof signInPath === 'string' ? { signInPath } : {}),
+  })
 }

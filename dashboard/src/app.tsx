@@ -65,7 +65,7 @@ export function App() {
   // The cookie may be there without a stored session, after a sign-in at the identity provider; and roles change.
   useEffect(() => {
     void get('/gateway/v1/session', {})
-      .then(startSession, (error: ApiError) => setSignInPath(error.signInPath))
+      .then(startSession, (error: ApiError) => setSignInPath(error.details.signInPath ?? null))
       .finally(() => setChecked(true))
   }, [session === null])
 

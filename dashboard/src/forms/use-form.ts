@@ -87,9 +87,10 @@ export function useForm<Made, Saved extends Made, Of extends Fields>({
       return await save(changes, attempt)
     } catch (error) {
       // A refusal that names a member is shown beside its field; every other one is the form's.
-      const param = error instanceof ApiError ? (error.param ?? '') : ''
-      if (!(param in fields)) throw error
-      setTold({ [param]: (error as ApiError).message })
+      if (!(error instanceof ApiError)) throw error
+      const { param } = error.details
+      if (param == null || !(param in fields)) throw error
+      setTold({ [param]: error.message })
       return undefined
     }
   }

@@ -3,7 +3,7 @@ import { useCommand, useResource } from '../data.ts'
 import { capitalize, fractionInPercent, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { Id, JsonDetails } from '../parts/copy.tsx'
-import { ConfirmByName, DialogButton } from '../parts/dialog.tsx'
+import { DangerButton, DialogButton } from '../parts/dialog.tsx'
 import { Balance, Budget, Fact, Facts, Metadata, Money, RelativeTime } from '../parts/figures.tsx'
 import { filterOf, Listed, ListFilter, usePages } from '../parts/listed.tsx'
 import { SpendCharts } from '../parts/spend-charts.tsx'
@@ -100,19 +100,15 @@ export function AccountPage({ id }: { readonly id: string }) {
               {(callbacks) => <AccountForm edited={value} {...callbacks} />}
             </DialogButton>
             {value.status === 'active' ? (
-              <DialogButton title="Suspend" kind="danger" onDone={account.refresh}>
-                {(callbacks) => (
-                  <ConfirmByName
-                    title="Suspend this account"
-                    name={value.name}
-                    submit="Suspend"
-                    {...callbacks}
-                    onSubmit={() => send('POST /gateway/v1/accounts/{id}/suspend', { id })}
-                  >
-                    <p>Every new call with its keys is refused until the account is resumed.</p>
-                  </ConfirmByName>
-                )}
-              </DialogButton>
+              <DangerButton
+                verb="Suspend"
+                noun="this account"
+                name={value.name}
+                run={() => send('POST /gateway/v1/accounts/{id}/suspend', { id })}
+                onDone={account.refresh}
+              >
+                Every new call with its keys is refused until the account is resumed.
+              </DangerButton>
             ) : (
               <Button title="Resume" isDisabled={command.isBusy} onClick={() => void command.run(resume)} />
             )}

@@ -4,7 +4,7 @@ import { addDays, dayAndMonth, dayOf, exactTime, monthInWords } from '../format.
 import { sumUsd } from '../forms/readings.ts'
 import { CallTable, RefusedCalls } from '../parts/call-table.tsx'
 import { JsonDetails } from '../parts/copy.tsx'
-import { ConfirmByName, DialogButton } from '../parts/dialog.tsx'
+import { DangerButton, DialogButton } from '../parts/dialog.tsx'
 import { Figure, RelativeTime } from '../parts/figures.tsx'
 import { KeyLimits } from '../parts/key-limits.tsx'
 import { SpendCharts } from '../parts/spend-charts.tsx'
@@ -97,19 +97,16 @@ function KeyActions({ of: key, mayManage, onDone }: ActionProps & { readonly may
 
 export function Revoke({ of: { id, name }, onDone, title }: ActionProps & { readonly title?: string }) {
   return (
-    <DialogButton title={title ?? 'Revoke the old key'} kind="danger" onDone={onDone}>
-      {(callbacks) => (
-        <ConfirmByName
-          title="Revoke this key"
-          name={name}
-          submit="Revoke"
-          {...callbacks}
-          onSubmit={() => send('POST /v1/keys/{id}/revoke', { id })}
-        >
-          <p>Every new call with it gets 401, on all nodes. Running streams finish. This cannot be undone.</p>
-        </ConfirmByName>
-      )}
-    </DialogButton>
+    <DangerButton
+      verb="Revoke"
+      noun="this key"
+      name={name}
+      title={title ?? 'Revoke the old key'}
+      run={() => send('POST /v1/keys/{id}/revoke', { id })}
+      onDone={onDone}
+    >
+      Every new call with it gets 401, on all nodes. Running streams finish. This cannot be undone.
+    </DangerButton>
   )
 }
 

@@ -4,7 +4,7 @@ import { count } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Dialog, DialogButton } from '../parts/dialog.tsx'
-import { nameColumn, Table, timeColumn } from '../parts/table.tsx'
+import { actionColumn, nameColumn, Table, timeColumn } from '../parts/table.tsx'
 import { SetPriceForm } from './set-price-form.tsx'
 
 type Line = MissingPrice & { readonly id: string }
@@ -45,11 +45,8 @@ export function MissingPrices({ models, onSet }: MissingPricesProps) {
           { title: 'Passed', isFigure: true, isMinor: true, cell: ({ passed }) => count(passed) },
           timeColumn('Last asked for', ({ last_at }) => last_at, { isMinor: true }),
           { title: 'Like', isMinor: true, cell: ({ closest }) => closest ?? <span class="quiet">–</span> },
-          {
-            title: <span class="unseen">Actions</span>,
-            isFigure: true,
-            lead: 'right',
-            cell: (row) =>
+          actionColumn<Line>(
+            (row) =>
               row.model !== OTHER && (
                 <span class="buttons">
                   <DialogButton
@@ -79,7 +76,7 @@ export function MissingPrices({ models, onSet }: MissingPricesProps) {
                   )}
                 </span>
               ),
-          },
+          ),
         ]}
       />
     </>

@@ -5,7 +5,7 @@ import { given } from '../forms/readings.ts'
 import { useForm } from '../forms/use-form.ts'
 import { Button } from '../parts/button.tsx'
 import { JsonDetails } from '../parts/copy.tsx'
-import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
+import { DangerButton, DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
 import { RelativeTime } from '../parts/figures.tsx'
 import { LimitFields, limitFieldsOf, ModeField, readLimits } from '../parts/limit-fields.tsx'
 import { PersonDetails } from '../parts/person-details.tsx'
@@ -72,19 +72,15 @@ function Actions({ of: person, onDone }: ActionsProps) {
       {person.status === 'blocked' ? (
         <Button title="Unblock" isDisabled={command.isBusy} onClick={() => void command.run(unblock)} />
       ) : (
-        <DialogButton title="Block" kind="danger" onDone={onDone}>
-          {(callbacks) => (
-            <ConfirmByName
-              title="Block this person"
-              name={person.name || person.email || person.id}
-              submit="Block"
-              {...callbacks}
-              onSubmit={() => send('POST /gateway/v1/people/{id}/block', { id })}
-            >
-              <p>All keys and devices are revoked, on all nodes, and all sessions end. Keys stay revoked.</p>
-            </ConfirmByName>
-          )}
-        </DialogButton>
+        <DangerButton
+          verb="Block"
+          noun="this person"
+          name={person.name || person.email || person.id}
+          run={() => send('POST /gateway/v1/people/{id}/block', { id })}
+          onDone={onDone}
+        >
+          All keys and devices are revoked, on all nodes, and all sessions end. Keys stay revoked.
+        </DangerButton>
       )}
       {command.error !== null && <Failure error={command.error} />}
     </>

@@ -38,7 +38,7 @@ export function PushForm(callbacks: FormCallbacks<unknown>) {
       if (preview !== null) return answer
       setPreview(answer)
     } catch (error) {
-      if (!(error instanceof ApiError) || error.param !== 'force') throw error
+      if (!(error instanceof ApiError) || error.details.param !== 'force') throw error
       setDoubt(error.message)
     }
     return undefined

@@ -130,24 +130,13 @@ interface SumOfProps {
  * a click on a figure of another page, the sum equals that figure.
  */
 function SumOf({ filters, keyId, keyName }: SumOfProps) {
-  const {
-    start,
-    end,
-    model,
-    state,
-    flag,
-    status,
-    min_cost_usd: least,
-    socket,
-    session,
-    parent_id: parent,
-    person,
-  } = filters
+  const { start, end, model, state, person, ...others } = filters
+  const { socket, session, parent_id: parent } = others
   const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
   const isKnown =
     isDays &&
     (start !== null || end === null) &&
-    [flag, status, least, socket, session, parent].every((value) => value === null) &&
+    Object.values(others).every((value) => value === null) &&
     (state === null || state === 'settled')
   const usage = useResource('/v1/usage', isKnown ? { start, end, model, person, key: keyId } : null)
   const total = isKnown ? usage.value?.total : undefined

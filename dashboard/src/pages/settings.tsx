@@ -3,7 +3,7 @@ import { type AdminKey, type CreatedAdminKey, send } from '../api.ts'
 import { SignedIn, useAccountId, usePermissions, useResource } from '../data.ts'
 import { capitalize } from '../format.ts'
 import { Id } from '../parts/copy.tsx'
-import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
+import { DangerButton, DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/fields.tsx'
 import { Fact, Facts } from '../parts/figures.tsx'
 import { Listed, usePages } from '../parts/listed.tsx'
@@ -22,7 +22,6 @@ type Role = keyof typeof ROLES
 
 /** Lists the admin keys, and the thresholds of alerts. */
 export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
-  const [revoked, setRevoked] = useState<AdminKey | null>(null)
   const { mayManage, isOperator } = usePermissions()
   const role = useContext(SignedIn)?.role
   const keys = usePages('/gateway/v1/admin-keys', query, {})
@@ -65,7 +64,21 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
               <code class="quiet">{prefix === '' ? 'from the environment' : `${prefix}…${last4}`}</code>
             ),
           },
-          actionColumn<AdminKey>('Revoke', ({ name }) => name, mayRevoke, setRevoked),
+          actionColumn<AdminKey>(
+            (key) =>
+              mayRevoke(key) && (
+                <DangerButton
+                  verb="Revoke"
+                  noun="this admin key"
+                  name={key.name}
+                  kind="link"
+                  run={() => send('POST /gateway/v1/admin-keys/{id}/revoke', { id: key.id })}
+                  onDone={keys.refresh}
+                >
+                  It stops working at once, and its sessions end. This cannot be undone.
+                </DangerButton>
+              ),
+          ),
         ]}
       />
       <h2>Alerts</h2>
@@ -81,21 +94,6 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         )}
       </Loaded>
       <WebhookTable webhooks={webhooks} />
-      {revoked !== null && (
-        <ConfirmByName
-          title="Revoke this admin key"
-          name={revoked.name}
-          submit="Revoke"
-          onClose={() => setRevoked(null)}
-          onSubmit={() => send('POST /gateway/v1/admin-keys/{id}/revoke', { id: revoked.id })}
-          onDone={() => {
-            setRevoked(null)
-            keys.refresh()
-          }}
-        >
-          <p>It stops working at once, and its sessions end. This cannot be undone.</p>
-        </ConfirmByName>
-      )}
     </>
   )
 }

@@ -4,7 +4,7 @@ import { useCommand, usePermissions, useResource } from '../data.ts'
 import { count, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { Id, Snippet } from '../parts/copy.tsx'
-import { ConfirmByName, Dialog, DialogButton } from '../parts/dialog.tsx'
+import { DangerButton, Dialog, DialogButton } from '../parts/dialog.tsx'
 import { Fact, Facts, RelativeTime, Timestamp } from '../parts/figures.tsx'
 import { Failure, Loaded, Tag } from '../parts/states.tsx'
 import { actionColumn, Table, timeColumn } from '../parts/table.tsx'
@@ -59,19 +59,15 @@ export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps
             onClick={() => setEnabled(!webhook.enabled)}
           />
           <Button title="New secret" isDisabled={command.isBusy} onClick={() => run(rotateSecret)} />
-          <DialogButton title="Delete" kind="danger" onDone={leave}>
-            {(callbacks) => (
-              <ConfirmByName
-                title="Delete this webhook"
-                name={new URL(webhook.url).hostname}
-                submit="Delete"
-                {...callbacks}
-                onSubmit={() => send('DELETE /gateway/v1/webhooks/{id}', { id })}
-              >
-                <p>No more events are sent to it, and its delivery log is deleted.</p>
-              </ConfirmByName>
-            )}
-          </DialogButton>
+          <DangerButton
+            verb="Delete"
+            noun="this webhook"
+            name={new URL(webhook.url).hostname}
+            run={() => send('DELETE /gateway/v1/webhooks/{id}', { id })}
+            onDone={leave}
+          >
+            No more events are sent to it, and its delivery log is deleted.
+          </DangerButton>
         </div>
       )}
       {command.error !== null && <Failure error={command.error} />}
@@ -114,10 +110,10 @@ export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps
                   },
                   timeColumn('Next attempt', nextAttemptOf, { isMinor: true, never: '–' }),
                   actionColumn<Delivery>(
-                    'Retry',
-                    ({ event_type }) => event_type,
-                    () => mayManage,
-                    ({ id }) => retry(id),
+                    ({ id, event_type: type }) =>
+                      mayManage && (
+                        <Button title="Retry" label={`Retry ${type}`} kind="link" onClick={() => retry(id)} />
+                      ),
                   ),
                 ]}
               />

@@ -124,21 +124,51 @@ export function FormDialog<Made>({
   )
 }
 
-type ConfirmByNameProps = Omit<FormDialogProps<unknown>, 'isDangerous' | 'isReady' | 'isWide'> & {
+interface DangerProps {
+  /** What the command does: `Revoke`. */
+  readonly verb: string
+  /** To what: `this key`. */
+  readonly noun: string
+  /** The name of the record, which the user must type. */
   readonly name: string
+  readonly title?: string
+  readonly kind?: 'link'
+  /** What follows from it. */
+  readonly children: string
+  run(): Promise<unknown>
+  onDone(): void
 }
 
-/** A dialog for commands that cannot be undone: the user must type the name. */
-export function ConfirmByName({ name, children, ...form }: ConfirmByNameProps) {
+/** A button for a command that cannot be undone. */
+export function DangerButton({ verb, name, title = verb, kind, onDone, ...asked }: DangerProps) {
+  const label = kind === undefined ? title : `${title} ${name}`
+  return (
+    <DialogButton title={title} label={label} kind={kind ?? 'danger'} onDone={onDone}>
+      {(callbacks) => <ConfirmByName verb={verb} name={name} {...asked} {...callbacks} />}
+    </DialogButton>
+  )
+}
+
+type ConfirmProps = Omit<DangerProps, 'title' | 'kind' | 'onDone'> & FormCallbacks<unknown>
+
+function ConfirmByName({ verb, noun, name, run, children, ...callbacks }: ConfirmProps) {
   const [typed, setTyped] = useState('')
+  const isReady = typed.trim() === name.trim()
   const label = (
     <>
       Type <b class="name">{name}</b> to confirm
     </>
   )
   return (
-    <FormDialog {...form} isDangerous isReady={typed.trim() === name.trim()}>
-      {children}
+    <FormDialog
+      title={`${verb} ${noun}`}
+      submit={verb}
+      isDangerous
+      isReady={isReady}
+      onSubmit={run}
+      {...callbacks}
+    >
+      <p>{children}</p>
       <TextField label={label} value={typed} onInput={setTyped} />
     </FormDialog>
   )

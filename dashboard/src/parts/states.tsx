@@ -7,23 +7,16 @@ import { Button } from './button.tsx'
 import s from './states.module.css'
 
 export function Failure({ error, onRetry }: { readonly error: ApiError; readonly onRetry?: () => void }) {
+  const { requestId } = error.details
   return (
     <div class={s.failure} role="alert">
       <p>{error.message}</p>
       <p class="quiet">
         <code>{error.code}</code>
-        {error.requestId !== null && (
-          <>
-            {' · '}
-            <code>{error.requestId}</code>
-          </>
-        )}
-        {onRetry !== undefined && (
-          <>
-            {' · '}
-            <Button title="Retry" kind="link" onClick={onRetry} />
-          </>
-        )}
+        {requestId !== undefined && ' · '}
+        {requestId !== undefined && <code>{requestId}</code>}
+        {onRetry !== undefined && ' · '}
+        {onRetry !== undefined && <Button title="Retry" kind="link" onClick={onRetry} />}
       </p>
     </div>
   )

@@ -206,22 +206,13 @@ export const timeColumn = <Row,>(
   ...more,
 })
 
-export function actionColumn<Row>(
-  title: string,
-  nameOf: (row: Row) => string,
-  isOffered: (row: Row) => boolean,
-  onClick: (row: Row) => void,
-): Column<Row> {
-  return {
-    title: <span class="unseen">Action</span>,
-    isFigure: true,
-    lead: 'right',
-    cell: (row) =>
-      isOffered(row) && (
-        <Button title={title} label={`${title} ${nameOf(row)}`} kind="link" onClick={() => onClick(row)} />
-      ),
-  }
-}
+/** A column of buttons. */
+export const actionColumn = <Row,>(cell: Column<Row>['cell']): Column<Row> => ({
+  title: <span class="unseen">Actions</span>,
+  isFigure: true,
+  lead: 'right',
+  cell,
+})
 
 /** A list in a cell: `all`, the only item, or the number of items, with the items on hover. */
 export function shortList(items: readonly string[] | null, noun: string): ComponentChildren {
