@@ -37,7 +37,7 @@ const admin_key = adminKeySchema
 const webhook = webhookSchema
 const balance = balanceSchema
 
-const DATA: Readonly<Record<EventType, z.ZodRawShape>> = {
+const DATA = {
   'key.created': { key },
   'key.updated': { key, changes },
   'key.rotated': { key, old_key: key },
@@ -74,6 +74,14 @@ const DATA: Readonly<Record<EventType, z.ZodRawShape>> = {
   'webhook.deleted': { webhook },
   'webhook.disabled': { webhook },
   'webhook.test': { webhook },
+} as const satisfies Readonly<Record<EventType, z.ZodRawShape>>
+
+type Shape = (typeof DATA)[EventType]
+type NameOf<Any> = Any extends unknown ? keyof Any : never
+
+/** The members of all events. An event has those of its type. */
+export type EventData = {
+  readonly [Name in NameOf<Shape>]?: z.infer<Extract<Shape, Readonly<Record<Name, unknown>>>[Name]>
 }
 
 /** The payload of each type, by the type. The headers `webhook-id`, `webhook-timestamp` and `webhook-signature` come with it. */

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
+import type { EventData } from '../../../src/api/event-payload.ts'
 import { EVENT_TYPES } from '../../../src/kernel/vocabulary.ts'
-import type { ActivityEvent, Key } from '../api.ts'
+import type { ActivityEvent } from '../api.ts'
 import { addDays, dayInWords, exactTime, money, monthInWords } from '../format.ts'
 import { DateRange, Download, Select } from '../parts/choices.tsx'
 import { ActorName, KeyLink, RelativeTime, Timestamp } from '../parts/figures.tsx'
@@ -63,7 +64,7 @@ const COLUMNS: readonly Column<ActivityEvent>[] = [
     cell: (event) => (
       <span class="words">
         <Sentence of={event} />
-        <Changes of={dataOf(event).changes ?? {}} />
+        <Changes of={dataOf(event).changes} />
       </span>
     ),
   },
@@ -72,32 +73,7 @@ const COLUMNS: readonly Column<ActivityEvent>[] = [
   { title: 'Type', isMinor: true, cell: ({ type }) => <code class="quiet">{type}</code> },
 ]
 
-/** The members that the sentences use. An event has those of its type. */
-interface Data {
-  readonly key?: Key
-  readonly old_key?: Key
-  readonly account?: { readonly id: string; readonly name: string }
-  readonly admin_key?: { readonly name: string; readonly role: string }
-  readonly person?: { readonly id: string; readonly name: string; readonly email: string | null }
-  readonly webhook?: { readonly id: string; readonly url: string; readonly disabled_reason: string | null }
-  readonly credit?: { readonly amount_usd: number; readonly reason: string }
-  readonly balance?: { readonly balance_usd: number }
-  readonly threshold_percent?: number
-  readonly spent_usd?: number
-  readonly cap_usd?: number
-  readonly resets_at?: string
-  readonly period?: 'month' | 'day'
-  readonly model?: string
-  readonly refused?: boolean
-  readonly file?: string
-  readonly reason?: string
-  readonly request_id?: string | null
-  readonly changes?: Changed
-}
-
-type Changed = Readonly<Record<string, { readonly old: unknown; readonly new: unknown }>>
-
-const dataOf = ({ data }: ActivityEvent) => data as Data
+const dataOf = ({ data }: ActivityEvent): EventData => data
 
 function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   const data = dataOf(event)
@@ -112,7 +88,10 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   )
 }
 
-function wordsOf(type: string, { credit, balance, period, model, resets_at = '', ...data }: Data): string {
+function wordsOf(
+  type: string,
+  { credit, balance, period, model, resets_at = '', ...data }: EventData,
+): string {
   const verb = type.slice(type.lastIndexOf('.') + 1)
   const left = money(balance?.balance_usd ?? 0)
   const added = credit?.amount_usd ?? 0
@@ -138,7 +117,7 @@ function wordsOf(type: string, { credit, balance, period, model, resets_at = '',
 /** The kind and name of the record that changed. */
 function subjectOf(
   type: string,
-  { key, account, admin_key, person, webhook, file }: Data,
+  { key, account, admin_key, person, webhook, file }: EventData,
 ): readonly [string, ComponentChildren] {
   if (file !== undefined) return ['The gateway', '']
   if (type === 'prices.updated') return ['Prices', '']
@@ -160,7 +139,7 @@ function subjectOf(
   ]
 }
 
-function Changes({ of: changes }: { readonly of: Changed }) {
+function Changes({ of: changes = {} }: { readonly of: EventData['changes'] }) {
   const named = Object.entries(changes)
   if (named.length === 0) return null
   return (

@@ -1,3 +1,4 @@
+import type { EventData } from '../../../src/api/event-payload.ts'
 import { type Call, type Key, send } from '../api.ts'
 import { useOwner, usePermissions, useResource } from '../data.ts'
 import { addDays, dayAndMonth, dayOf, exactTime, monthInWords } from '../format.ts'
@@ -145,11 +146,9 @@ function useCrossings(keyId: string): readonly Crossing[] {
   const thresholds = useResource(path, { ...asked, type: 'key.budget.threshold' }, 60_000)
   const exceeded = useResource(path, { ...asked, type: 'key.budget.exceeded' }, 60_000)
   return [...(thresholds.value?.data ?? []), ...(exceeded.value?.data ?? [])]
-    .filter(({ data }) => data['period'] === 'month')
-    .map(({ created_at, type, data }) => ({
-      at: created_at,
-      percent: type.endsWith('exceeded') ? 100 : Number(data['threshold_percent']),
-    }))
+    .map(({ created_at: at, data }): EventData & { readonly at: string } => ({ at, ...data }))
+    .filter(({ period }) => period === 'month')
+    .map(({ at, threshold_percent: percent = 100 }) => ({ at, percent }))
     .sort((a, b) => a.at.localeCompare(b.at) || a.percent - b.percent)
 }
 
