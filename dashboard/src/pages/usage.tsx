@@ -1,13 +1,13 @@
 import type { Bucket } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { addDays, count, dayOf, daysBetween, percent, shortCount } from '../format.ts'
+import { addDays, count, dayOf, percent, shortCount } from '../format.ts'
 import { Choices, DateRange, Download } from '../parts/choices.tsx'
 import { Figure, KeyLink, Money, Stat, Sums } from '../parts/figures.tsx'
 import { CostComparison, type Days } from '../parts/spend-charts.tsx'
 import { Empty, Heading, Loaded, Tag } from '../parts/states.tsx'
 import { type Column, Table, usdColumn } from '../parts/table.tsx'
 import { Link, setQuery, withQuery } from '../router.tsx'
-import { DayBars, HOURLY_DAYS_MAX, HourBars } from './usage-charts.tsx'
+import { UsageBars } from './usage-charts.tsx'
 
 const DIMENSIONS = ['day', 'model', 'key', 'person'] as const
 type Dimension = (typeof DIMENSIONS)[number]
@@ -77,12 +77,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
           {({ data, total }) => (
             <>
               {total.requests > 0 && <Stats of={total} start={start} end={end} />}
-              {total.requests > 0 &&
-                (daysBetween(start, end).length <= HOURLY_DAYS_MAX ? (
-                  <HourBars start={start} end={end} by={stackedBy} />
-                ) : (
-                  <DayBars start={start} end={end} by={stackedBy} buckets={data} />
-                ))}
+              {total.requests > 0 && <UsageBars start={start} end={end} by={stackedBy} buckets={data} />}
             </>
           )}
         </Loaded>
