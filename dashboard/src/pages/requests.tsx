@@ -166,7 +166,7 @@ const READ_MAX = 1_000
 
 /** The calls of one session of an agent: how many, their cost, and how long the session lasts. */
 function SessionSum({ id: session, keyId: id }: { readonly id: string; readonly keyId: string | null }) {
-  const { value } = useResource(callsPath(id), { id, session, limit: READ_MAX }, 5_000)
+  const { value } = useResource(callsPath(id), { id, session, limit: READ_MAX }, 30_000)
   if (value === null || value.data.length === 0) return null
   const { data, has_more: hasMore } = value
   const times = data.flatMap(({ started_at, ended_at }) => [started_at, ended_at ?? started_at])
