@@ -1,4 +1,4 @@
-import type { Key } from '../api.ts'
+import type { Key, Person } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { dayOf, money, plural } from '../format.ts'
 import { Button } from '../parts/button.tsx'
@@ -26,6 +26,8 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const keys = usePages('/v1/keys', query, filterOf(query, 'usable'))
   const list = keys.value
   const isAll = list !== null && keys.after === null && list.next === null
+  const isOfPeople = list?.data.some(({ person_id }) => person_id !== null) ?? false
+  const people = useResource('/gateway/v1/people', isOfPeople ? { limit: 1_000 } : null).value?.data
   const isFiltered = query.get('search') !== null || query.get('status') !== null
   const create = (title: string) =>
     mayManage && <Button title={title} kind="primary" onClick={() => setCreating(true)} />
@@ -48,7 +50,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
         of={keys}
         lines={8}
         caption="Keys"
-        columns={columnsOf(list?.data ?? [])}
+        columns={columnsOf(list?.data ?? [], people ?? [])}
         sorted={sorted}
         order={inOrder}
         rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
@@ -133,15 +135,21 @@ function inOrder(keys: readonly Key[], sorted?: string): readonly Key[] {
   )
 }
 
-const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
+const columnsOf = (keys: readonly Key[], people: readonly Person[]): readonly Column<Key>[] => [
   nameColumn<Key>({
     sort: 'name',
     name: ({ name }) => name,
     to: ({ id }) => `/keys/${id}`,
-    tag: ({ status, rotated_from }) => {
+    tag: ({ status, rotated_from, person_id }) => {
       const old = keys.find(({ id }) => id === rotated_from)
-      if (status !== 'usable') return <Tag kind="plain">{status}</Tag>
-      return old !== undefined && <Tag kind="plain">rotated from …{old.last4}</Tag>
+      const person = people.find(({ id }) => id === person_id)
+      return (
+        <>
+          {person !== undefined && <span class="quiet"> of {person.name || person.email}</span>}
+          {status !== 'usable' && <Tag kind="plain">{status}</Tag>}
+          {status === 'usable' && old !== undefined && <Tag kind="plain">rotated from …{old.last4}</Tag>}
+        </>
+      )
     },
   }),
   {
