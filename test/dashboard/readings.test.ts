@@ -8,6 +8,7 @@ import {
   readCount,
   readInstant,
   readPercent,
+  sumUsd,
 } from '../../dashboard/src/forms/readings.ts'
 import { test } from '../support/suite.ts'
 
@@ -83,6 +84,11 @@ test('a field shows the digits of its record', () => {
     '',
   ])
   assert.deepEqual([0.125, 0.073, null].map(percentText), ['12.5', '7.3', ''])
+})
+
+test('amounts are added without the errors of doubles', () => {
+  assert.equal(sumUsd([20.2, 10.1]), 30.3)
+  assert.equal(sumUsd([0.1, 0.2, -0.3]), 0)
 })
 
 test('an edit sends only the members that were changed', () => {
