@@ -131,7 +131,7 @@ export function Outcome({ of: call }: { readonly of: Call }) {
       {estimated && <Tag kind="plain">estimated</Tag>}
       {overrun && <Tag kind="high">over its reservation</Tag>}
       {credited && <Tag kind="plain">credited back</Tag>}
-      {streamed && <span class="quiet"> stream</span>}{' '}
+      {streamed && <span class="quiet least"> stream</span>}{' '}
       {socket_id !== null && <Link to={`/requests?socket=${socket_id}`}>socket</Link>}
       {session_id !== null && <Link to={withQuery('/requests', { session: session_id })}>session</Link>}
     </>
