@@ -23,7 +23,7 @@ export type { Delivery, Webhook } from '../../src/api/webhook.ts'
 
 /** Calls the gateway's API. The cookie of the session replaces the admin key. */
 
-interface Details {
+interface RefusalDetails {
   readonly requestId?: string | undefined
   /** The field or parameter that was refused. */
   readonly param?: string | null
@@ -34,9 +34,9 @@ interface Details {
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
-  readonly details: Details
+  readonly details: RefusalDetails
 
-  constructor(status: number, code: string, message: string, details: Details = {}) {
+  constructor(status: number, code: string, message: string, details: RefusalDetails = {}) {
     super(message)
     this.status = status
     this.code = code

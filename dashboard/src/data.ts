@@ -28,7 +28,7 @@ export interface Resource<T> {
 }
 
 /** What useResource has read: the URL, and the answer or the error. */
-interface Reading<T> {
+interface ReadState<T> {
   readonly url: string | null
   readonly value: T | null
   readonly error: ApiError | null
@@ -43,7 +43,7 @@ export function useResource<Path extends keyof GetAnswers>(
   params: Params<Path> | null,
   everyMs: number | null = null,
 ): Resource<GetAnswers[Path]> {
-  const [state, setState] = useState<Reading<GetAnswers[Path]>>({ url: null, value: null, error: null })
+  const [state, setState] = useState<ReadState<GetAnswers[Path]>>({ url: null, value: null, error: null })
   const [version, setVersion] = useState(0)
   const refresh = useCallback(() => setVersion((n) => n + 1), [])
   const url = params === null ? null : urlOf(path, params)

@@ -76,12 +76,12 @@ const DATA = {
   'webhook.test': { webhook },
 } as const satisfies Readonly<Record<EventType, z.ZodRawShape>>
 
-type Shape = (typeof DATA)[EventType]
+type DataShape = (typeof DATA)[EventType]
 type NameOf<Any> = Any extends unknown ? keyof Any : never
 
 /** The members of all events. An event has those of its type. */
 export type EventData = {
-  readonly [Name in NameOf<Shape>]?: z.infer<Extract<Shape, Readonly<Record<Name, unknown>>>[Name]>
+  readonly [Name in NameOf<DataShape>]?: z.infer<Extract<DataShape, Readonly<Record<Name, unknown>>>[Name]>
 }
 
 /** The payload of each type, by the type. The headers `webhook-id`, `webhook-timestamp` and `webhook-signature` come with it. */
