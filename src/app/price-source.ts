@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import { buildBook, type PriceLayers, storedLayers } from '../pricing/build-book.ts'
-import type { PriceBook } from '../pricing/price-book.ts'
+import { findModel, type PriceBook, versionAt } from '../pricing/price-book.ts'
 import type { OverlayEntry, PriceList } from '../pricing/price-file.ts'
 import { BUILT_IN_LIST, mergeLists } from '../pricing/price-list.ts'
 import type { Store } from '../store/store.ts'
@@ -41,7 +41,19 @@ export class PriceSource {
     const prices = new PriceSource(around, own)
     await storeReleaseList(around)
     await prices.refresh()
+    prices.#warnOfFallbacks()
     return prices
+  }
+
+  #warnOfFallbacks(): void {
+    const { log, clock } = this.#around
+    const version = versionAt(this.#book, clock.nowMs())
+    for (const [pattern, model] of version.fallbacks)
+      if (findModel(version, model) === null)
+        log.warn(
+          { setting: 'prices.fallbacks', pattern, model },
+          'a fallback names a model that has no price, so it has no effect',
+        )
   }
 
   get book(): PriceBook {

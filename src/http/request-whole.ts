@@ -60,5 +60,5 @@ export async function requestWhole(
   if (head !== null && (end.kind === 'complete' || bytesLeft === 0))
     return { ...(head as Pick<WholeAnswer, 'status' | 'headers'>), body: Buffer.concat(chunks) }
   if ('error' in end) throw end.error
-  throw new UpstreamBroke('UPSTREAM_TIMEOUT', `no answer within ${answerMs / 1_000} s`)
+  throw new UpstreamBroke('UPSTREAM_TIMEOUT', `no answer within ${Number((answerMs / 1_000).toFixed(1))} s`)
 }

@@ -94,13 +94,14 @@ export function suggestModel(names: Iterable<string>, name: string): string | nu
   return isPattern ? null : nearestRelative(all, name)
 }
 
-/** The name that shares the most leading parts, as `gpt-6.1` does with `gpt-6.1-terra`; the last one if several do. */
+/** The nearest of the names that share the most leading parts, as `gpt-6.1` does with `gpt-6.1-terra`; else the last. */
 function nearestRelative(names: readonly string[], name: string): string | null {
   for (let end = name.lastIndexOf('-'); end > 0; end = name.lastIndexOf('-', end - 1)) {
     const start = name.slice(0, end)
     if (names.includes(start)) return start
     const relatives = names.filter((each) => each.startsWith(`${start}-`))
-    if (relatives.length > 0) return relatives.sort().at(-1) ?? null
+    if (relatives.length > 0)
+      return nearestName(name, relatives.sort().reverse(), Infinity) ?? relatives[0] ?? null
   }
   return null
 }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { PriceSource } from '../../src/app/price-source.ts'
 import { versionAt } from '../../src/pricing/price-book.ts'
 import { BUILT_IN_LIST, shippedBook } from '../../src/pricing/price-list.ts'
 import { startGateway } from '../support/gateway.ts'
+import { createLogLines } from '../support/log-lines.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { askOf, type OwnCall } from './own-client.ts'
@@ -239,4 +241,20 @@ test('only operators change prices', async () => {
     fetch(gateway.url + path, { method, headers: { authorization: `Bearer ${body['key']}` } })
   assert.equal((await send('GET', '/gateway/v1/prices')).status, 200)
   assert.equal((await send('DELETE', '/gateway/v1/prices/gpt-6-luna')).status, 403)
+})
+
+test('a fallback to a model without a price has no effect, and the start says so', async () => {
+  const { log, lines } = createLogLines()
+  const store = {
+    readPriceChanges: async () => 1,
+    readPrices: async () => ({ changes: 1, listJson: null, sets: [] }),
+    storePriceList: async () => {},
+    storePriceVersion: async () => {},
+  }
+  const fallbacks = { 'gpt-9*': 'gpt-9-typo', 'gpt-8*': 'gpt-6-luna' }
+  await PriceSource.open(
+    { store: store as never, clock: { nowMs: Date.now } as never, log },
+    { overlays: [], fallbacks },
+  )
+  assert.deepEqual(lines, ['warn: a fallback names a model that has no price, so it has no effect'])
 })

@@ -264,5 +264,6 @@ test('a mistyped model or pattern suggests the nearest one, and an unrelated nam
   assert.equal(nearest('gpt-6-lunaa'), 'gpt-6-luna')
   assert.equal(nearest('gpt-6-luna-next-2027'), 'gpt-6-luna')
   assert.equal(nearest('claude-haiku-next'), 'claude-haiku-5-5')
+  assert.equal(nearest('gpt-9-mini-x'), 'gpt-5-mini')
   assert.equal(nearest('my-own-model'), null)
 })
