@@ -15,6 +15,7 @@ const RUNS: Readonly<Record<string, Run>> = {
   package: ['test/run.ts', {}, 'test/deploy/long-package.ts'],
   agents: ['test/sign-in/long-agents.ts'],
   'fifty-nodes': ['test/store/long-fifty-nodes.ts'],
+  pgbouncer: ['test/run.ts', {}, 'postgres', 'test/store/long-pgbouncer.ts'],
   jam: ['test/hostile/long-jam.ts'],
   simulation: ['test/store/long-simulation.ts', FULL],
   years: ['test/ledger/long-years.ts'],

@@ -21,6 +21,15 @@ nodesTest('the credit of an account admits one call at a time', ['a', 'b'], asyn
   assert.equal(admissions.filter(({ kind }) => kind === 'blocked').length, 79)
 })
 
+nodesTest('a rate limit counts the calls of all nodes, exactly', ['a', 'b', 'c'], async (stores) => {
+  await addKey(nth(stores, 0), 'a', { requestsPerMinute: 60 })
+  const admissions = await Promise.all(ids(500).map((id, i) => nth(stores, i).admit(opening(id, 'a'))))
+  assert.equal(admissions.filter(({ kind }) => kind === 'admitted').length, 60)
+  for (const admission of admissions)
+    if (admission.kind !== 'admitted')
+      assert.equal(admission.kind === 'refused' && admission.refusal.reason, 'over_limit')
+})
+
 nodesTest(
   'a revocation waits for admissions that are running',
   ['a', 'b'],

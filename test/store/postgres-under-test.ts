@@ -25,11 +25,12 @@ export async function openFreshPostgres(): Promise<StoreUnderTest> {
   return await openMortalPostgres()
 }
 
-/** Its connections are cut, and the next life is another node of the same name. */
-export async function openMortalPostgres(): Promise<MortalStore> {
+/** Its connections are cut, and the next life is another node of the same name. `through`: a pooler's URL. */
+export async function openMortalPostgres(through = (url: string): string => url): Promise<MortalStore> {
   const database = await openTestDatabase()
   const dead: Store[] = []
-  let store = await openByCallersClock(database.url)
+  const open = () => openByCallersClock(through(database.url))
+  let store = await open()
 
   return {
     get store() {
@@ -46,7 +47,7 @@ export async function openMortalPostgres(): Promise<MortalStore> {
     async die() {
       await cutConnections(database.url)
       dead.push(store)
-      store = await openByCallersClock(database.url)
+      store = await open()
     },
     async close() {
       await Promise.all([store, ...dead].map((each) => each.close()))

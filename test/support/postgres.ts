@@ -107,7 +107,7 @@ let own: Promise<PostgresServer> | null = null
 let template: Promise<void> | null = null
 let databases = 0
 
-async function serverUrl(): Promise<string> {
+export async function serverUrl(): Promise<string> {
   const given = process.env['TEST_POSTGRES_URL']
   if (given !== undefined) return given
   own ??= startPostgres()
