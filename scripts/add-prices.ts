@@ -84,7 +84,7 @@ function main([factsFile, date]: readonly string[]): void {
   const list = JSON.parse(readFileSync(LIST, 'utf8')) as PriceList
   const loaded = loadLayers({ list, sets: [], overlays: [] })
   if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
-  const current = loaded.book.versions.at(-1)?.entry.models ?? []
+  const current = loaded.value.versions.at(-1)?.entry.models ?? []
   const known = new Map(current.map((model) => [model.id, model]))
   const { models } = JSON.parse(readFileSync(factsFile, 'utf8')) as { models: readonly Json[] }
   const changes = models.flatMap((facts) => {
@@ -97,7 +97,7 @@ function main([factsFile, date]: readonly string[]): void {
   const change = { id: date, effective_from: date, models: changes }
   const next = { ...list, revision: list.revision + 1, changes: [...list.changes, change] }
   const read = readPriceList(next)
-  const checked = read.kind === 'list' ? loadLayers({ list: read.list, sets: [], overlays: [] }) : read
+  const checked = read.kind === 'read' ? loadLayers({ list: read.value, sets: [], overlays: [] }) : read
   if (checked.kind === 'refused') throw new Error(checked.problems.join('\n'))
   writeFileSync(LIST, `${JSON.stringify(next, null, 2)}\n`)
   process.stdout.write(

@@ -6,6 +6,7 @@ import { redactForeign } from '../kernel/secret.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { type Admission, type CallOpening, type CallRefusal, unsentCall } from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
+import { writeRating } from '../pricing/rating-context.ts'
 import { objectIdIn } from '../providers/deferred-kinds.ts'
 import type { Blocked, QueueEntry } from './admission-queue.ts'
 import { type Ask, type Asked, describeAsked, recordable } from './ask.ts'
@@ -100,7 +101,7 @@ async function explainAnswer(
       const request = {
         endpoint: `${method} ${recordable(path, caller.redact)}`,
         unmeteredMember: profile.unmeteredMember,
-        model: unpriced ?? profile.modelAsked,
+        model: unpriced ?? profile.model,
         closestModel: unpriced === null ? null : core.prices.closestModel(unpriced, core.clock.nowMs()),
         allowedModels: isForModels ? await allowedModelsOf(ask, core) : [],
         refusesAllKeys: profile.unratable?.refuse === 'always',
@@ -144,7 +145,7 @@ async function waitInQueue(
   let blocked = first
   let admitted = false
   const { keyId, personId, accountId } = first
-  const unsent = describeUnsent(ask, ask.profile.modelAsked, core.clock)
+  const unsent = describeUnsent(ask, ask.profile.model, core.clock)
   core.waitingCalls.add(unsentCall({ ...unsent, state: 'waiting', keyId, personId, accountId }))
   try {
     for (;;) {
@@ -204,7 +205,7 @@ const FIRST_ATTEMPT: AttemptOptions = { hasWaited: false, hasBegun: false, isChe
 /** The call belongs to the month of this attempt, not of its arrival, because it may have waited. */
 function tryAdmit(ask: Ask, attempt: AttemptOptions, core: Core): Promise<Admission> {
   const { caller, profile } = ask
-  const described = describeAsked(ask, profile.modelAsked)
+  const described = describeAsked(ask, profile.model)
   return core.store.admit({
     ...described,
     digest: caller.digest,
@@ -212,8 +213,8 @@ function tryAdmit(ask: Ask, attempt: AttemptOptions, core: Core): Promise<Admiss
     hold: profile.hold,
     models: profile.models,
     ambiguity: ask.ambiguity,
-    priceVersion: profile.priceVersion,
-    rating: redactForeign(caller.redact(profile.rating)),
+    priceVersion: profile.version.id,
+    rating: redactForeign(caller.redact(writeRating(profile.context))),
     unratable: profile.unratable,
     countsHolds: core.budgetMode === 'exact',
     unboundedNanos: core.unboundedNanos,

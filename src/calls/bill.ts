@@ -241,20 +241,6 @@ function endedAs({ end, answer, metered, times, stored }: Evidence): EndedAs {
   return answer !== null && times.stalledMs >= STALLED_MS ? 'left' : 'broken'
 }
 
-function estimateInputs({ ask }: BilledCall, { answer, times, delivered }: Evidence) {
-  const plan = ask.profile
-  const isDocument = answer === null ? !plan.hidden.streams : isJsonType(answer.contentType)
-  const { elapsedMs } = times
-  return {
-    plan,
-    request: ask.bytes,
-    bytesOut: delivered,
-    times,
-    isDocument,
-    elapsedMs,
-  }
-}
-
 /** The share of input that counts as cached. If the database does not answer, none does. */
 export function findCachedShare(
   keyId: string,
@@ -271,11 +257,14 @@ async function estimateAndBill(
   metered: Metered,
   { store }: Billing,
 ): Promise<Bill> {
-  const plan = call.ask.profile
-  const share = metered.inputKnown ? 0 : await findCachedShare(call.terms.keyId, plan.modelAsked, store)
-  const facts = { ...estimateInputs(call, evidence), endedAs: endedAs(evidence), cachedShare: share }
+  const { profile: plan, bytes: request } = call.ask
+  const { answer, delivered, times } = evidence
+  const cachedShare = metered.inputKnown ? 0 : await findCachedShare(call.terms.keyId, plan.model, store)
+  const isDocument = answer === null ? !plan.hidden.streams : isJsonType(answer.contentType)
+  const ending = endedAs(evidence)
+  const estimated = { plan, request, delivered, times, cachedShare, isDocument, endedAs: ending }
   const estimate = async (reading: Metered): Promise<RatedUsage> => {
-    const usage = await estimateUsage(reading, facts)
+    const usage = await estimateUsage(reading, estimated)
     return { usage, rated: rateFor(plan, usage, call.terms), estimated: true }
   }
   const isFullyStated = metered.inputKnown && metered.outputKnown
@@ -283,8 +272,8 @@ async function estimateAndBill(
   const unstated = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
   const nothingStated = { ...unstated, usage: { ...metered.usage, parts: [], suspect: true } }
   const isUsable = partlyStated !== null && isPlausible(partlyStated.usage, partlyStated.rated)
-  const bill = billOf(plan, evidence.answer, isUsable ? partlyStated : await estimate(nothingStated))
-  return { ...bill, losesRest: facts.endedAs === 'broken' }
+  const bill = billOf(plan, answer, isUsable ? partlyStated : await estimate(nothingStated))
+  return { ...bill, losesRest: ending === 'broken' }
 }
 
 export function isPlausible(usage: Usage, { listNanos }: Rating): boolean {

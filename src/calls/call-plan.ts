@@ -10,8 +10,8 @@ import { hold, modelFor } from '../pricing/hold.ts'
 import { type PriceBook, type PriceVersion, suggestModel, versionAt } from '../pricing/price-book.ts'
 import { mostExpensiveNamed } from '../pricing/priced-parts.ts'
 import { type Rating, rate } from '../pricing/rate.ts'
-import { writeRating } from '../pricing/rating-text.ts'
-import { type RatingContext, type RequestProfile, ratingContextOf } from '../pricing/request-profile.ts'
+import { type RatingContext, ratingContextOf } from '../pricing/rating-context.ts'
+import type { RequestProfile } from '../pricing/request-profile.ts'
 import { DEFERRED_KINDS } from '../providers/deferred-kinds.ts'
 import type { Endpoint, UsageReader } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
@@ -25,14 +25,10 @@ export interface CallPlan extends RequestProfile {
   readonly version: PriceVersion
   /** The inputs of rating, with the installation's discount. */
   readonly context: RatingContext
-  readonly modelAsked: string | null
   /** The endpoint's default model, if the request names none and refers to no stored object that could name one. */
   readonly modelDefault: string | null
   readonly models: NamedModels
   readonly hold: Reservation
-  readonly priceVersion: string
-  /** The context as JSON. */
-  readonly rating: string
   readonly unratable: Unratable | null
   readonly unpricedModel: string | null
   /** The request member that makes the call unmeterable, if one does. */
@@ -111,7 +107,7 @@ export function planTurn(turn: SocketTurn, prices: Prices): CallPlan {
   const { settings } = prices
   const models = turn.model === null ? NO_MODELS : { ...NO_MODELS, names: [turn.model] }
   const base = basePlan(turnProfile(turn, settings), models, prices.at(turn.atMs), settings)
-  return { ...meteredPlan(REALTIME, base, settings), modelAsked: turn.model, reader: null }
+  return { ...meteredPlan(REALTIME, base, settings), reader: null }
 }
 
 /** The maximum cost of a request inside a batch. */
@@ -139,17 +135,13 @@ function basePlan(
   version: PriceVersion,
   { discount }: PriceSettings,
 ): CallPlan {
-  const context = ratingContextOf(profile, discount)
   return {
     ...profile,
     version,
-    context,
-    modelAsked: profile.model,
+    context: ratingContextOf(profile, discount),
     modelDefault: null,
     models,
     hold: { kind: 'none' },
-    priceVersion: version.id,
-    rating: writeRating(context),
     unratable: null,
     unpricedModel: null,
     unmeteredMember: null,
@@ -205,7 +197,7 @@ function batchPlan(
   const isUnpriced = bound?.kind === 'unpriced'
   const unpriced = isUnpriced ? unratable('model_not_priced', settings) : null
   return {
-    ...withHold({ ...profile, context, rating: writeRating(context) }, bound ?? NO_COST),
+    ...withHold({ ...profile, context }, bound ?? NO_COST),
     unratable: bound === null ? UNKNOWN_BATCH : unpriced,
     unpricedModel: isUnpriced ? bound.model : null,
     metered: true,
@@ -224,8 +216,7 @@ function lineProfile(batch: RequestProfile, template: string) {
 function withHold(plan: CallPlan, bound: Bound): CallPlan {
   const hold = holdOf(bound)
   if (bound.kind !== 'unbounded') return { ...plan, hold }
-  const context = { ...plan.context, isUnbounded: true as const }
-  return { ...plan, context, hold, rating: writeRating(context) }
+  return { ...plan, context: { ...plan.context, isUnbounded: true }, hold }
 }
 
 /** A path that is not byte for byte in our table is free only if the method reads. */

@@ -20,7 +20,7 @@ import {
 } from '../providers/chat/audio.ts'
 import { tokensInBytes } from '../providers/reading.ts'
 import type { CallPlan } from './call-plan.ts'
-import type { ReplyTimes } from './silence.ts'
+import type { Evidence } from './evidence.ts'
 
 /** Tokens per millisecond of invisible work, by tier. Fixed, so that the same evidence gives the same bill everywhere. */
 const TOKENS_PER_MS = {
@@ -49,20 +49,17 @@ export const NOTHING_COUNTABLE: CountableInput = {
   facts: NOT_READ,
 }
 
-/** How the call ended. `left`: the client left early. `broken`: upstream broke off. */
+/** The ending that the bill follows: a broken reply may be the fault of its client. */
 export type EndedAs = 'whole' | 'left' | 'broken'
 
-interface EstimatedCall {
+interface EstimatedCall extends Pick<Evidence, 'delivered' | 'times'> {
   readonly plan: CallPlan
   readonly request: CountableInput
   /** How much of its input the key has read from the cache lately. */
   readonly cachedShare: number
   readonly endedAs: EndedAs
-  readonly bytesOut: number
-  readonly times: ReplyTimes
   /** Whether the reply is one JSON document, of which the client sees nothing before its end. */
   readonly isDocument: boolean
-  readonly elapsedMs: number
 }
 
 /** The usage that was stated, with an estimate of the side that was not. */
@@ -170,10 +167,10 @@ async function estimateOutput(
   call: EstimatedCall,
   tokensPerMs: number,
 ): Promise<Quantities> {
-  const { plan, endedAs, request, bytesOut } = call
+  const { plan, endedAs, request, delivered } = call
   const { hidden, answers, reader } = plan
   if (reader === 'speech')
-    return await countOutputAudio(metered.audio, bytesOut, request.facts.body['response_format'])
+    return await countOutputAudio(metered.audio, delivered, request.facts.body['response_format'])
   if (reader === 'transcription' && isTimed(plan)) return {}
   if (reader === 'images') return { image_output_tokens: hidden.imageTokens * imagesMade(call) }
   const most = tokenLimits(plan, metered.usage.modelServed, plan.version).output
@@ -186,7 +183,7 @@ async function estimateOutput(
   const shownAtOnce = call.isDocument ? visible : thinking
   const worked = (visible - shownAtOnce) / 4 + workingMs(metered, call) * tokensPerMs * answers
   const tokens = Math.ceil(Math.max(visible / 4, worked))
-  const audioMs = hidden.makesMedia ? bytesOut / CHAT_AUDIO_BYTES_PER_MS : 0
+  const audioMs = hidden.makesMedia ? delivered / CHAT_AUDIO_BYTES_PER_MS : 0
   return {
     output_tokens: Math.max(metered.outputTokensSeen, Math.min(tokens, most ?? tokens)),
     ...(audioMs > 0 ? { audio_output_tokens: outputAudioTokens(audioMs) } : {}),
@@ -198,20 +195,20 @@ export function bytesOf({ text, thinking, tool }: Delivered): number {
 }
 
 /** Whether the model is priced by the length of audio. */
-function isTimed({ version, modelAsked, endpoint }: EstimatedCall['plan']): boolean {
-  return isPricedPer('audio_input_milliseconds', findPriceFor(version, modelAsked), endpoint)
+function isTimed({ version, model, endpoint }: CallPlan): boolean {
+  return isPricedPer('audio_input_milliseconds', findPriceFor(version, model), endpoint)
 }
 
 /** How long the model worked invisibly. A broken call is charged only for what was delivered. */
 function workingMs({ shown }: Metered, call: EstimatedCall): number {
   if (call.endedAs === 'broken') return 0
-  if (call.isDocument) return call.endedAs === 'left' ? call.elapsedMs : 0
+  if (call.isDocument) return call.endedAs === 'left' ? call.times.elapsedMs : 0
   return call.plan.hidden.mayReason || shown.reasons ? call.times.silentMs : 0
 }
 
-function imagesMade({ endedAs, isDocument, plan, bytesOut }: EstimatedCall): number {
+function imagesMade({ endedAs, isDocument, plan, delivered }: EstimatedCall): number {
   if (endedAs !== 'broken' || isDocument) return plan.answers
-  return bytesOut > IMAGE_BYTES_MIN ? 1 : 0
+  return delivered > IMAGE_BYTES_MIN ? 1 : 0
 }
 
 /** The images that a tool has begun. Upstream completes them, and charges the tool's model. */

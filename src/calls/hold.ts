@@ -111,7 +111,7 @@ export class Hold implements AsyncDisposable {
       queues.settled(terms.budgetId, terms.accountId)
       // The turns of a metered socket are counted, not its handshake.
       if (requestsOf(ask) === 0 || (isRecorded && !applied)) return
-      counts.countSettlement(ask.surface, ask.profile.modelAsked, closing, transfer)
+      counts.countSettlement(ask.surface, ask.profile.model, closing, transfer)
     })
   }
 

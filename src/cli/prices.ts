@@ -262,7 +262,7 @@ function loadOverlays(file: string) {
     throw new Failure(`${file} cannot be read: ${fileProblem(error)}.`)
   }
   const loaded = loadPrices(text)
-  if (loaded.kind === 'book') return loaded
+  if (loaded.kind === 'read') return loaded.value
   const problems = loaded.problems.map((problem) => `  - ${problem}`)
   throw new Failure(`${file} cannot be used:\n${problems.join('\n')}`)
 }

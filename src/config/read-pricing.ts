@@ -2,7 +2,7 @@ import { type Discount, readDiscount } from '../pricing/amounts.ts'
 import { buildBook, type PriceLayers, storedLayers } from '../pricing/build-book.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import type { OverlayEntry } from '../pricing/price-file.ts'
-import { BUILT_IN_LAYERS, BUILT_IN_LIST } from '../pricing/price-list.ts'
+import { BUILT_IN_LIST } from '../pricing/price-list.ts'
 import { type Config, ConfigError } from './read-config.ts'
 
 /** Reads the overlay file and the discounts. Throws a ConfigError that names each wrong member of the file. */
@@ -25,12 +25,8 @@ export async function readBook(config: Config, stored: StoredLayers): Promise<Pr
 /** The overlay is checked on top of the list of this release: a member that does not fit is refused with its name. `prefix`: of each problem. */
 export async function readOverlayText(text: string, prefix = ''): Promise<readonly OverlayEntry[]> {
   // Load the validation only for an overlay; most installations have none.
-  const { loadLayers, readOverlays } = await import('../pricing/load-book.ts')
-  const read = readOverlays(text)
-  const checked = read.kind === 'refused' ? read : loadLayers({ ...BUILT_IN_LAYERS, overlays: read.overlays })
-  if (read.kind === 'refused' || checked.kind === 'refused') {
-    const problems = checked.kind === 'refused' ? checked.problems : []
-    throw new ConfigError(problems.map((problem) => prefix + problem))
-  }
-  return read.overlays
+  const { loadPrices } = await import('../pricing/load-book.ts')
+  const read = loadPrices(text)
+  if (read.kind === 'refused') throw new ConfigError(read.problems.map((problem) => prefix + problem))
+  return read.value.overlays
 }

@@ -167,7 +167,7 @@ async function serveCall(call: Call, share: KeyShare | null, gateway: Gateway): 
   if (admission.kind === 'client_left') return
   if (admission.kind === 'refused') {
     const { refusal, balanceNanos } = admission
-    return refuseCall(call, refusal, gateway, { balanceNanos, modelAsked: ask.profile.modelAsked })
+    return refuseCall(call, refusal, gateway, { balanceNanos, modelAsked: ask.profile.model })
   }
   await using hold = admission.hold
   gateway.reached('admitted')

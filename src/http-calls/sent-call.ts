@@ -75,7 +75,7 @@ export class OpenCall<Carried extends CarriedCall = CarriedCall> {
       path,
       endpoint,
       headers,
-      modelAsked: recordable(hold.ask.profile.modelAsked, hold.redact),
+      modelAsked: recordable(hold.ask.profile.model, hold.redact),
       modelServed: recordable(bill.modelServed, hold.redact),
       status: bill.status,
       code: end.kind === 'failed' ? explainFailure(end).code : null,

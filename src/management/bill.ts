@@ -5,7 +5,7 @@ import type { CallRecord } from '../ledger/call.ts'
 import { FACTOR_ONE, NO_DISCOUNT, payableFor } from '../pricing/amounts.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
 import type { RatedLine } from '../pricing/rate.ts'
-import { readRating } from '../pricing/rating-text.ts'
+import { readRating } from '../pricing/rating-context.ts'
 import { type Management, usd } from './route.ts'
 
 /** The database has only totals. The lines are computed again from usage, rating and prices, as in an audit. */

@@ -119,11 +119,11 @@ export const setPrice = defineRoute({
         'conflict',
         `The price file of this node names ${model}, and it applies before set prices. Remove the model from the file, and send SIGHUP.`,
       )
-    const set: SetPrice = { model, effectiveFromMs, entry: read.entry }
+    const set: SetPrice = { model, effectiveFromMs, entry: read.value }
     const shown = {
       object: 'price',
       id: model,
-      ...read.entry,
+      ...read.value,
       effective_from: formatInstant(effectiveFromMs),
     } as const
     if (changesNothing(set, layers, effective_from === undefined)) return shown
@@ -132,8 +132,8 @@ export const setPrice = defineRoute({
     )
     const next = loadLayers({ ...layers, sets: [...others, set] }, effectiveFromMs)
     if (next.kind === 'refused') return refusePrices(next.problems)
-    const change = { actor, version: versionAt(next.book, atMs).id, models: [model], atMs }
-    await store.setPrice({ model, effectiveFromMs, entry: JSON.stringify(read.entry) }, change)
+    const change = { actor, version: versionAt(next.value, atMs).id, models: [model], atMs }
+    await store.setPrice({ model, effectiveFromMs, entry: JSON.stringify(read.value) }, change)
     await prices.refresh()
     return shown
   },
@@ -188,7 +188,7 @@ export const pushPrices = defineRoute({
     if (read.kind === 'refused') return refusePrices(read.problems)
     await prices.refresh()
     const { layers, book } = prices
-    const merged = mergeLists(layers.list, read.list)
+    const merged = mergeLists(layers.list, read.value)
     if ('reason' in merged) return refuseConflict(merged)
     const begin = merged.added.map(({ effective_from }) => instantMs(effective_from))
     // New models of the base are in every version.
@@ -198,7 +198,7 @@ export const pushPrices = defineRoute({
     const instants = [atMs, ...begin]
     const difference = union(
       [...new Set(instants)].map((instant) =>
-        compareVersions(versionAt(book, instant), versionAt(next.book, instant)),
+        compareVersions(versionAt(book, instant), versionAt(next.value, instant)),
       ),
     )
     const jumps = [...new Set(difference.changed.filter(isJump).map(({ model }) => model))]
@@ -206,7 +206,7 @@ export const pushPrices = defineRoute({
     const { revision } = merged.list
     if (!isDryRun && merged.list !== layers.list) {
       const models = [...new Set([...difference.added, ...difference.changed.map(({ model }) => model)])]
-      const change = { actor, version: versionAt(next.book, atMs).id, models, atMs }
+      const change = { actor, version: versionAt(next.value, atMs).id, models, atMs }
       const isStored = await store.storePriceList(revision, JSON.stringify(merged.list), change, atMs)
       if (!isStored)
         return refused('conflict', 'Another request changed the list of prices meanwhile. Send it again.')

@@ -2,7 +2,7 @@ import { addQuantities, type Usage, type UsagePart } from '../kernel/usage.ts'
 import { FACTOR_ONE } from './amounts.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolveModel, toolsOf } from './priced-parts.ts'
-import type { RatingContext } from './request-profile.ts'
+import type { RatingContext } from './rating-context.ts'
 
 /** Maximum sums per batch. Model names come from upstream, including fine-tuned ones, so their number is unbounded. */
 const SUMS_MAX = 10_000

@@ -1,7 +1,8 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
 import type { ModelPrice, PriceVersion } from './price-book.ts'
 import { resolveModel } from './priced-parts.ts'
-import type { RatingContext, RequestProfile } from './request-profile.ts'
+import type { RatingContext } from './rating-context.ts'
+import type { RequestProfile } from './request-profile.ts'
 
 type FeeRules = Pick<RequestProfile, 'searchFee' | 'searchSize' | 'codeRunsFree'>
 

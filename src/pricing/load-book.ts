@@ -15,33 +15,29 @@ import {
 } from './price-file.ts'
 import { BUILT_IN_LAYERS } from './price-list.ts'
 import { type RatedLine, type Rating, rate, ratedLines } from './rate.ts'
-import { readRating } from './rating-text.ts'
-import type { RatingContext } from './request-profile.ts'
+import { type RatingContext, readRating } from './rating-context.ts'
 
-type Loaded<T> = T | { readonly kind: 'refused'; readonly problems: readonly string[] }
+/** What was read, or all problems of it. */
+type Read<T> =
+  | { readonly kind: 'read'; readonly value: T }
+  | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
-type LoadedBook = Loaded<{ readonly kind: 'book'; readonly book: PriceBook }>
-
-/** Reads an overlay file on top of the other layers. A refusal reports all problems of the file. */
-export function loadPrices(overlayText = '[]', layers: PriceLayers = BUILT_IN_LAYERS) {
-  const read = readOverlays(overlayText)
-  if (read.kind === 'refused') return read
-  const { overlays } = read
-  const loaded = loadLayers({ ...layers, overlays })
-  return loaded.kind === 'refused' ? loaded : { ...loaded, overlays }
+interface LoadedPrices {
+  readonly overlays: readonly OverlayEntry[]
+  readonly book: PriceBook
 }
 
-export function readOverlays(
-  text: string,
-): Loaded<{ readonly kind: 'overlays'; readonly overlays: readonly OverlayEntry[] }> {
-  const read = parseText(overlayFile, text)
-  return read.success
-    ? { kind: 'overlays', overlays: read.data }
-    : { kind: 'refused', problems: read.problems }
+/** Reads an overlay file on top of the other layers. */
+export function loadPrices(overlayText = '[]', layers: PriceLayers = BUILT_IN_LAYERS): Read<LoadedPrices> {
+  const read = parseText(overlayFile, overlayText)
+  if (read.kind === 'refused') return read
+  const overlays = read.value
+  const loaded = loadLayers({ ...layers, overlays })
+  return loaded.kind === 'refused' ? loaded : { kind: 'read', value: { overlays, book: loaded.value } }
 }
 
 /** Checks each version from an instant on. Layers that fit one by one may not fit together. */
-export function loadLayers(layers: PriceLayers, fromMs = -Infinity): LoadedBook {
+export function loadLayers(layers: PriceLayers, fromMs = -Infinity): Read<PriceBook> {
   const book = buildBook(layers)
   return judge(
     book,
@@ -50,7 +46,7 @@ export function loadLayers(layers: PriceLayers, fromMs = -Infinity): LoadedBook 
 }
 
 /** The same, but other work runs between the versions: each takes some milliseconds. */
-export async function loadLayersGently(layers: PriceLayers, fromMs: number): Promise<LoadedBook> {
+export async function loadLayersGently(layers: PriceLayers, fromMs: number): Promise<Read<PriceBook>> {
   const book = buildBook(layers)
   const problems: string[] = []
   for (const version of versionsFrom(book, fromMs)) {
@@ -66,49 +62,43 @@ function versionsFrom({ versions }: PriceBook, fromMs: number): readonly PriceVe
 
 function problemsOf({ entry }: PriceVersion): readonly string[] {
   const read = parse(versionFile, entry)
-  return read.success ? [] : read.problems
+  return read.kind === 'read' ? [] : read.problems
 }
 
-function judge(book: PriceBook, problems: readonly string[]): LoadedBook {
-  return problems.length > 0 ? { kind: 'refused', problems: [...new Set(problems)] } : { kind: 'book', book }
+function judge(book: PriceBook, problems: readonly string[]): Read<PriceBook> {
+  return problems.length > 0
+    ? { kind: 'refused', problems: [...new Set(problems)] }
+    : { kind: 'read', value: book }
 }
 
 /** Reads a list of prices from a file or a request. */
-export function readPriceList(value: unknown): Loaded<{ readonly kind: 'list'; readonly list: PriceList }> {
-  const read = parse(listFile, value)
-  return read.success ? { kind: 'list', list: read.data } : { kind: 'refused', problems: read.problems }
+export function readPriceList(value: unknown): Read<PriceList> {
+  return parse(listFile, value)
 }
 
-export function readSetPrice(
-  value: unknown,
-): Loaded<{ readonly kind: 'price'; readonly entry: SetPriceEntry }> {
-  const read = parse(setPriceFile, value)
-  return read.success ? { kind: 'price', entry: read.data } : { kind: 'refused', problems: read.problems }
+export function readSetPrice(value: unknown): Read<SetPriceEntry> {
+  return parse(setPriceFile, value)
 }
 
-type Parsed<T> =
-  | { readonly success: true; readonly data: T }
-  | { readonly success: false; readonly problems: readonly string[] }
-
-function parseText<T>(schemaOf: (value: unknown) => z.ZodType<T>, text: string): Parsed<T> {
+function parseText<T>(schemaOf: (value: unknown) => z.ZodType<T>, text: string): Read<T> {
   try {
     const value: unknown = JSON.parse(text.replace(/^\u{feff}/u, ''))
     return parse(schemaOf(value), value)
   } catch (error) {
-    return { success: false, problems: [`the file is not JSON: ${(error as Error).message}`] }
+    return { kind: 'refused', problems: [`the file is not JSON: ${(error as Error).message}`] }
   }
 }
 
 const PROBLEMS_MAX = 50
 
-function parse<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
+function parse<T>(schema: z.ZodType<T>, value: unknown): Read<T> {
   const parsed = schema.safeParse(value, {
     error: (issue) => {
       if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => message).join('; ')
       return issue.input === undefined ? 'is missing' : undefined
     },
   })
-  if (parsed.success) return parsed
+  if (parsed.success) return { kind: 'read', value: parsed.data }
   const problems = parsed.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => problemAt([...issue.path, key], 'is not a member of price files', value))
@@ -116,7 +106,7 @@ function parse<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
   )
   const omitted = problems.length - PROBLEMS_MAX
   return {
-    success: false,
+    kind: 'refused',
     problems: omitted > 0 ? [...problems.slice(0, PROBLEMS_MAX), `and ${omitted} more`] : problems,
   }
 }
@@ -133,7 +123,7 @@ function problemAt(path: readonly PropertyKey[], message: string, value: unknown
 /** Null if unreadable. */
 export function parseVersion(json: string): PriceVersion | null {
   const parsed = parseText(() => versionFile, json)
-  return parsed.success ? compileVersion(parsed.data, null) : null
+  return parsed.kind === 'read' ? compileVersion(parsed.value, null) : null
 }
 
 /** Rates a recorded call from its record: usage, rating inputs and price version. */

@@ -9,7 +9,7 @@ import {
 } from '../kernel/usage.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { FACTOR_ONE, isTool, MULTIPLIER_ONE, plainAmountOf } from './amounts.ts'
-import { maxRate, tierOf } from './modifiers.ts'
+import { maxRate, PRICE_TERMS, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
   findModel,
@@ -19,8 +19,7 @@ import {
   type PriceVersion,
   tableFor,
 } from './price-book.ts'
-import { PRICE_TERMS } from './price-terms.ts'
-import type { RatingContext } from './request-profile.ts'
+import type { RatingContext } from './rating-context.ts'
 
 /** Other values than positive integers count as 0: they must not become a credit, or crash in BigInt(). */
 export function quantityOf(quantities: Quantities, unit: Unit): number {

@@ -11,7 +11,7 @@ import {
 } from './amounts.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
-import type { RatingContext } from './request-profile.ts'
+import type { RatingContext } from './rating-context.ts'
 
 export type Rating = ReturnType<typeof rate>
 

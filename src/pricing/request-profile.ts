@@ -1,5 +1,4 @@
 import type { Surface } from '../kernel/vocabulary.ts'
-import type { Discount } from './amounts.ts'
 import type { Mode } from './price-file.ts'
 
 /**
@@ -103,37 +102,4 @@ export const NOTHING_HIDDEN: HiddenWork = {
   background: false,
   unreadable: false,
   imageTokens: 0,
-}
-
-/** The inputs of rating other than usage and prices, as stored with the call. */
-export interface RatingContext {
-  readonly surface: Surface
-  readonly modelAsked: string | null
-  readonly endpoint: string
-  readonly regional: boolean
-  readonly batch: boolean
-  /** The kinds of models that can serve the endpoint, if the request names no model. */
-  readonly modes?: readonly Mode[]
-  /** The model that the request's image tool names, which upstream does not repeat. */
-  readonly imageToolModel?: string | null
-  /** The requested tier, else the upstream project's default. Only where the reply does not state the tier. */
-  readonly tierAsked?: string | null
-  /** The call has no maximum cost. Rating ignores this: the bill says so. */
-  readonly isUnbounded?: true
-  readonly discount: Discount
-}
-
-export function ratingContextOf(profile: RequestProfile, discount: Discount): RatingContext {
-  const { surface, endpoint, regional, batch, model: modelAsked, modes, tools } = profile
-  return {
-    surface,
-    modelAsked,
-    endpoint,
-    regional,
-    batch,
-    ...(modelAsked === null ? { modes } : {}),
-    ...(tools.imageModel === null ? {} : { imageToolModel: tools.imageModel }),
-    ...(profile.statesTier ? {} : { tierAsked: profile.serviceTier }),
-    discount,
-  }
 }

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
-import { PRICE_TERMS } from '../pricing/price-terms.ts'
+import { PRICE_TERMS } from '../pricing/modifiers.ts'
 import { NO_REQUEST_TOOLS, type RequestTools } from '../pricing/request-profile.ts'
 import type { ToolRules } from './surface.ts'
 

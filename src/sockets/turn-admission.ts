@@ -86,8 +86,7 @@ export class TurnAdmission {
 
   #refuseAsk(ask: Ask, denial: Denial) {
     const { headers } = this.#handshake.exchange
-    if (ask.isStanding !== true)
-      recordRefusal(ask, denial.refusal, this.#gateway, headers, ask.profile.modelAsked)
+    if (ask.isStanding !== true) recordRefusal(ask, denial.refusal, this.#gateway, headers, ask.profile.model)
     return { ...denial, kind: 'refused', requestId: ask.requestId } as const
   }
 

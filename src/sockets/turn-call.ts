@@ -66,7 +66,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
     const { ask, terms } = this.call.hold
     return (
       terms.discountBillionths === discountBillionths &&
-      ask.profile.priceVersion === work.profile.priceVersion &&
+      ask.profile.version.id === work.profile.version.id &&
       dayOf(this.#admittedMs) === dayOf(this.gateway.clock.nowMs())
     )
   }

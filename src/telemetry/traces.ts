@@ -30,7 +30,7 @@ import type { TraceConfig } from '../config/read-config.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
-import { PRICE_TERMS } from '../pricing/price-terms.ts'
+import { PRICE_TERMS } from '../pricing/modifiers.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import type { EndedCall } from './call-log.ts'
 

@@ -5,8 +5,10 @@ import type { Ask } from '../../src/calls/ask.ts'
 import type { Core } from '../../src/calls/core.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { NO_MODELS } from '../../src/kernel/model-names.ts'
 import type { Admission, CallOpening } from '../../src/ledger/call.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
+import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { test } from '../support/suite.ts'
 
 /** An ask with only the members that admission reads. */
@@ -19,12 +21,8 @@ function askOf(presence: ReturnType<typeof client>): Ask {
     presence,
   }
   const profile = {
-    ...{
-      modelAsked: null,
-      models: { names: [], unknown: null, batchFile: null },
-      hold: { kind: 'unbounded' },
-    },
-    ...{ priceVersion: '', rating: '', unratable: null, unpricedModel: null },
+    ...{ model: null, models: NO_MODELS, hold: { kind: 'unbounded' }, version: { id: '' } },
+    ...{ context: { discount: NO_DISCOUNT }, unratable: null, unpricedModel: null },
   }
   return {
     ...{ requestId: 'req_1', surface: 'messages', method: 'POST', path: '/v1/messages', endpoint: null },

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Prices, planRequest } from '../../src/calls/call-plan.ts'
 import type { Surface } from '../../src/kernel/vocabulary.ts'
-import { readRating } from '../../src/pricing/rating-text.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { prices } from '../pricing/worked-example.ts'
 import { factsOf } from '../providers/request-facts-of.ts'
@@ -25,9 +24,9 @@ const MESSAGE = { model: 'claude-haiku-5-5', max_tokens: 10, messages: [] }
 
 test('a request with limits holds exactly what they allow', async () => {
   assert.equal((await plan('chat', 'POST /v1/responses', RESPONSE)).hold.kind, 'bound')
-  const { hold, rating } = await plan('messages', 'POST /v1/messages', MESSAGE)
+  const { hold, context } = await plan('messages', 'POST /v1/messages', MESSAGE)
   assert.equal(hold.kind, 'bound')
-  assert.equal(readRating(rating)?.isUnbounded, undefined)
+  assert.equal(context.isUnbounded, undefined)
 })
 
 test('a request with any unbounded part holds everything', async () => {
@@ -42,7 +41,7 @@ test('a request with any unbounded part holds everything', async () => {
     )
   const fallbacks = await plan('messages', 'POST /v1/messages', { ...MESSAGE, fallbacks: 'default' })
   assert.equal(fallbacks.hold.kind, 'unbounded')
-  assert.equal(readRating(fallbacks.rating)?.isUnbounded, true)
+  assert.equal(fallbacks.context.isUnbounded, true)
 })
 
 test('an unbounded request for a model without a price is still unpriced', async () => {
@@ -78,7 +77,7 @@ test('the call records the requested tier, else that of the upstream project', a
   const flexible = prices({ chatDefaultTier: 'flex' })
   const tierOf = async (by: Prices, more: object, surface: Surface = 'chat') => {
     const path = surface === 'chat' ? 'POST /v1/responses/compact' : 'POST /v1/messages'
-    return readRating((await plan(surface, path, { ...RESPONSE, ...more }, by)).rating)?.tierAsked
+    return (await plan(surface, path, { ...RESPONSE, ...more }, by)).context.tierAsked
   }
   assert.equal(await tierOf(prices(), {}), null)
   assert.equal(await tierOf(prices(), { service_tier: 'priority' }), 'priority')

@@ -33,16 +33,15 @@ const CUT = {
   request: { ...NOTHING_COUNTABLE, lengthBytes: 400 },
   cachedShare: 0,
   endedAs: 'left',
-  bytesOut: 0,
-  times: { silentMs: 0, stalledMs: 0 },
+  delivered: 0,
+  times: { silentMs: 0, stalledMs: 0, elapsedMs: 0 },
   isDocument: false,
-  elapsedMs: 0,
 } as const
 
 const unitsOf = ({ parts }: Usage) => parts[0]?.quantities
 
 test('output is a quarter of the visible bytes, and silence at the speed of the tier', async () => {
-  const times = { silentMs: 10_000, stalledMs: 0 }
+  const times = { ...CUT.times, silentMs: 10_000 }
   for (const [serviceTier, tokens] of [
     [null, 500],
     ['auto', 500],
@@ -60,14 +59,15 @@ test('output is a quarter of the visible bytes, and silence at the speed of the 
 })
 
 test('a broken call costs what it delivered, and nothing for its silence', async () => {
-  const broken = { ...CUT, endedAs: 'broken', times: { silentMs: 60_000, stalledMs: 0 } } as const
+  const broken = { ...CUT, endedAs: 'broken', times: { ...CUT.times, silentMs: 60_000 } } as const
   const usage = await estimateUsage(metered({ output: { text: 30, thinking: 4, tool: 6 } }), broken)
   assert.equal(unitsOf(usage)?.output_tokens, 10)
 })
 
 test('an estimate stays within the stated output limit', async () => {
   const plan = await planOf(CHAT, { model: 'gpt-5', max_completion_tokens: 50 })
-  const usage = await estimateUsage(metered(), { ...CUT, plan, isDocument: true, elapsedMs: 1e6 })
+  const times = { ...CUT.times, elapsedMs: 1e6 }
+  const usage = await estimateUsage(metered(), { ...CUT, plan, times, isDocument: true })
   assert.equal(unitsOf(usage)?.output_tokens, 50)
 })
 

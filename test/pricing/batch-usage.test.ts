@@ -3,9 +3,8 @@ import fc from 'fast-check'
 import { roundHalfEven } from '../../src/kernel/money.ts'
 import { UNITS } from '../../src/kernel/usage.ts'
 import { createBatchUsage } from '../../src/pricing/batch-usage.ts'
-import { loadPrices } from '../../src/pricing/load-book.ts'
 import { test } from '../support/suite.ts'
-import { type Billed, bill, CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
+import { type Billed, bill, CHAT, MESSAGES, partOf, shipped, usageOf, versionWith } from './worked-example.ts'
 
 const units = fc.record(Object.fromEntries(UNITS.map((unit) => [unit, fc.nat({ max: 400_000 })])), {
   requiredKeys: [],
@@ -71,9 +70,7 @@ test('lines of an unpriced model use the long-context threshold of the model tha
 test('lines of a model without a price cost together what they cost apart once it has one', () => {
   const standard = { input: '2', output: '10', long_context: { input: '4', output: '15' } }
   const model = { id: 'new', provider: 'openai', rates: { long_context_above: 272_000, standard } }
-  const later = loadPrices(JSON.stringify({ models: [model] }))
-  assert.ok(later.kind === 'book')
-  const version = later.book.versions.at(-1)
+  const version = versionWith({ models: [model] })
   const context = { ...CHAT, modelAsked: null, batch: true }
   const used = createBatchUsage(context, shipped)
   const rated = { ...context, modelAsked: 'new' }

@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import { type CallPlan, planRequest, rateFor } from '../../src/calls/call-plan.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { withCallFees } from '../../src/pricing/call-fees.ts'
-import { loadPrices } from '../../src/pricing/load-book.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { RequestReader } from '../../src/providers/read-request.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
@@ -34,12 +33,9 @@ import {
   type Piece,
   RESPONSE_PIECES,
 } from './documented-requests.ts'
-import { discountOf, prices, usageOf } from './worked-example.ts'
+import { bookWith, discountOf, prices, usageOf } from './worked-example.ts'
 
-const overlay = { models: [{ id: 'gpt-image-2', ...IMAGE_LIMITS }] }
-const loaded = loadPrices(JSON.stringify(overlay))
-assert.ok(loaded.kind === 'book')
-const { book } = loaded
+const book = bookWith({ models: [{ id: 'gpt-image-2', ...IMAGE_LIMITS }] })
 
 interface PaidEndpoint {
   readonly path: string

@@ -20,8 +20,8 @@ test('every id and alias of the shipped book finds its own model', () => {
 
 test('the shipped list is valid at each of its dates', () => {
   const read = readPriceList(JSON.parse(readFileSync(file, 'utf8')))
-  assert.equal(read.kind, 'list')
-  assert.equal(loadLayers(BUILT_IN_LAYERS).kind, 'book')
+  assert.equal(read.kind, 'read')
+  assert.equal(loadLayers(BUILT_IN_LAYERS).kind, 'read')
 })
 
 function nanos(text: string | null | undefined): bigint {

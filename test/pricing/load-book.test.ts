@@ -31,7 +31,7 @@ function layersOf([base = version('none', '2026-01-01'), ...changes]: readonly B
 function load(versions: readonly BookVersionEntry[], overlay?: string): PriceBook {
   const loaded = loadPrices(overlay, layersOf(versions))
   if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
-  return loaded.book
+  return loaded.value.book
 }
 
 function problems(versions: readonly BookVersionEntry[], overlay?: string): readonly string[] {

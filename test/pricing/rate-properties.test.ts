@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { roundHalfEven } from '../../src/kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../../src/kernel/usage.ts'
-import type { RatingContext } from '../../src/pricing/request-profile.ts'
+import type { RatingContext } from '../../src/pricing/rating-context.ts'
 import { test } from '../support/suite.ts'
 import { type Billed, bill, CHAT, discountOf, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { NO_USAGE, type Quantities, type Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { PriceVersion } from '../../src/pricing/price-book.ts'
 import { versionAt } from '../../src/pricing/price-book.ts'
 import { shippedBook } from '../../src/pricing/price-list.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
+import { versionWith } from './worked-example.ts'
 
 const shipped = versionAt(shippedBook(), Date.now())
 
@@ -37,10 +37,7 @@ function rated(
 
 test('a batch of an overlay’s model costs half, and is not flagged', () => {
   const rates = { standard: { input: '2', output: '8' } }
-  const overlay = { models: [{ id: 'own-model', provider: 'openai', mode: 'chat', rates }] }
-  const loaded = loadPrices(JSON.stringify(overlay))
-  assert.ok(loaded.kind === 'book')
-  const version = loaded.book.versions.at(-1) ?? shipped
+  const version = versionWith({ models: [{ id: 'own-model', provider: 'openai', mode: 'chat', rates }] })
   const usage = { input_tokens: 1_000_000, output_tokens: 1_000_000 }
   assert.deepEqual(rated('own-model', usage, { batch: true }, version), { usd: 5, unpriced: false })
 })
@@ -48,11 +45,7 @@ test('a batch of an overlay’s model costs half, and is not flagged', () => {
 test('a new model takes missing limits and cache rates from the closest one, and null members stay null', () => {
   const rates = { standard: { input: '2', output: '8' } }
   const own = { id: 'gpt-5.6-zol', provider: 'openai', mode: 'chat', rates }
-  const bookOf = (model: object) => {
-    const loaded = loadPrices(JSON.stringify({ models: [model] }))
-    assert.ok(loaded.kind === 'book')
-    return loaded.book.versions.at(-1) ?? shipped
-  }
+  const bookOf = (model: object) => versionWith({ models: [model] })
   const usage = { cache_read_tokens: 1_000_000 }
   assert.deepEqual(rated('gpt-5.6-zol', usage, {}, bookOf(own)), { usd: 0.2, unpriced: false })
   const { contextWindowTokens, maxOutputTokens } = shipped.names.get('gpt-5.6-sol') ?? {}

@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict'
 import type { Quantities } from '../../src/kernel/usage.ts'
-import { loadPrices } from '../../src/pricing/load-book.ts'
-import { versionAt } from '../../src/pricing/price-book.ts'
 import { rate } from '../../src/pricing/rate.ts'
-import type { RatingContext } from '../../src/pricing/request-profile.ts'
+import type { RatingContext } from '../../src/pricing/rating-context.ts'
 import { test } from '../support/suite.ts'
-import { CHAT, MESSAGES, modesOf, partOf, shipped, testExamples, usageOf } from './worked-example.ts'
+import {
+  CHAT,
+  MESSAGES,
+  modesOf,
+  partOf,
+  shipped,
+  testExamples,
+  usageOf,
+  versionWith,
+} from './worked-example.ts'
 
 const IMAGE: Quantities = { input_tokens: 100, image_input_tokens: 50, image_output_tokens: 1_000 }
 const TEXT: Quantities = { input_tokens: 1_000, output_tokens: 500 }
@@ -72,12 +79,9 @@ test('a requested model without a price is unpriced, not rated at another', () =
 })
 
 test('an overlay can change and remove the default model of an endpoint', () => {
-  const overlay = {
+  const version = versionWith({
     default_models: { '/v1/images/edits': 'gpt-image-1-mini', '/v1/responses/compact': null },
-  }
-  const loaded = loadPrices(JSON.stringify(overlay))
-  assert.ok(loaded.kind === 'book')
-  const version = versionAt(loaded.book, Date.now())
+  })
   const rated = (endpoint: string, units: Quantities) =>
     rate(usageOf([partOf(units)]), contextOf(endpoint), version)
   // 100 × $2/M + 50 × $2.50/M + 1,000 × $8/M

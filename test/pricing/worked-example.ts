@@ -6,16 +6,24 @@ import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { PriceBook, PriceVersion } from '../../src/pricing/price-book.ts'
 import type { Mode } from '../../src/pricing/price-file.ts'
 import { type RatedLine, type Rating, rate, ratedLines } from '../../src/pricing/rate.ts'
-import type { RatingContext } from '../../src/pricing/request-profile.ts'
+import type { RatingContext } from '../../src/pricing/rating-context.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { test } from '../support/suite.ts'
 
-/** The shipped list prices, from which the examples were calculated. */
-export const shippedBook: PriceBook = (() => {
-  const loaded = loadPrices()
+/** The shipped list prices with an overlay. */
+export function bookWith(overlay: object): PriceBook {
+  const loaded = loadPrices(JSON.stringify(overlay))
   if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
-  return loaded.book
-})()
+  return loaded.value.book
+}
+
+export function versionWith(overlay: object): PriceVersion {
+  const { versions } = bookWith(overlay)
+  return versions.at(-1) ?? versions[0]
+}
+
+/** The shipped list prices, from which the examples were calculated. */
+export const shippedBook: PriceBook = bookWith([])
 
 export const shipped: PriceVersion = shippedBook.versions.at(-1) ?? shippedBook.versions[0]
 

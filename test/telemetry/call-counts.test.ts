@@ -2,16 +2,10 @@ import assert from 'node:assert/strict'
 import { Histogram } from '../../src/kernel/histogram.ts'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import { NOTHING_USED } from '../../src/ledger/call-columns.ts'
-import { loadPrices } from '../../src/pricing/load-book.ts'
 import { CallCounts } from '../../src/telemetry/call-counts.ts'
 import { METRICS, type MetricSources } from '../../src/telemetry/metric-table.ts'
+import { bookWith, shippedBook } from '../pricing/worked-example.ts'
 import { test } from '../support/suite.ts'
-
-function bookWith(overlay?: string) {
-  const loaded = loadPrices(overlay)
-  assert.ok(loaded.kind === 'book')
-  return loaded.book
-}
 
 const closing = (more: Partial<CallClosing> = {}): CallClosing => ({
   ...NOTHING_USED,
@@ -43,18 +37,16 @@ async function samplesOf(counts: CallCounts, name: string) {
 }
 
 test('a reloaded price book changes the labels of later calls and keeps earlier counts', () => {
-  const counts = new CallCounts(bookWith())
+  const counts = new CallCounts(shippedBook)
   counts.countSettlement('messages', null, closing({ modelServed: 'new-model' }), TIMES)
   const rates = { standard: { input: '1', output: '2' } }
-  counts.useBook(
-    bookWith(JSON.stringify({ models: [{ id: 'new-model', provider: 'anthropic', mode: 'chat', rates }] })),
-  )
+  counts.useBook(bookWith({ models: [{ id: 'new-model', provider: 'anthropic', mode: 'chat', rates }] }))
   counts.countSettlement('messages', null, closing({ modelServed: 'new-model' }), TIMES)
   assert.deepEqual([...counts.surfaces.messages.models.keys()], ['other', 'new-model'])
 })
 
 test('a hundred thousand small amounts sum exactly', async () => {
-  const counts = new CallCounts(bookWith())
+  const counts = new CallCounts(shippedBook)
   for (let i = 0; i < 100_000; i += 1)
     counts.countSettlement('messages', null, closing({ costNanos: 100_000_001n, listNanos: 1n }), TIMES)
   const [cost] = (await samplesOf(counts, 'tollgate_cost_usd_total')) ?? []
@@ -64,14 +56,14 @@ test('a hundred thousand small amounts sum exactly', async () => {
 })
 
 test('a status is counted by its first digit, and a missing or invalid one as none', () => {
-  const counts = new CallCounts(bookWith())
+  const counts = new CallCounts(shippedBook)
   for (const status of [200, 299, 304, 404, 529, 600, 999, null, 101])
     counts.countSettlement('messages', null, closing({ status }), TIMES)
   assert.deepEqual(counts.surfaces.messages.models.get('claude-haiku-5-5')?.calls, [3, 1, 2, 1, 1, 1])
 })
 
 test('a figure that the store does not provide has no sample', async () => {
-  assert.equal(await samplesOf(new CallCounts(bookWith()), 'tollgate_held_usd'), null)
+  assert.equal(await samplesOf(new CallCounts(shippedBook), 'tollgate_held_usd'), null)
 })
 
 test('a histogram bucket includes its bound', () => {
