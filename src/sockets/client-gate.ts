@@ -2,7 +2,7 @@ import { TOO_MANY_TURNS } from '../calls/refusals.ts'
 import { limits } from '../kernel/limits.ts'
 import { unreadable } from '../providers/ambiguity.ts'
 import type { Message } from './frames.ts'
-import { NO_LANE } from './server-event.ts'
+import { NO_LANE } from './lanes.ts'
 import type {
   ClientIntent,
   ModelCheck,

@@ -22,9 +22,8 @@ import {
   statesTotals,
   transcriptionUsage,
 } from '../providers/socket-usage.ts'
-import type { OpenTurn } from './lanes.ts'
+import { NO_LANE, type OpenTurn, OTHER_EVENT, type ServerEvent } from './lanes.ts'
 import { RealtimeTraffic } from './realtime-traffic.ts'
-import { NO_LANE, OTHER_EVENT, type ServerEvent } from './server-event.ts'
 import type { ClientIntent, ModelCheck, RefusedIntent, SocketProtocol } from './socket-protocol.ts'
 import type { TurnCall } from './turn-call.ts'
 

@@ -15,8 +15,7 @@ import {
   responseEvent,
   withSteer,
 } from '../providers/response-events.ts'
-import type { OpenTurn } from './lanes.ts'
-import { NO_LANE, OTHER_EVENT, type ServerEvent, STEER } from './server-event.ts'
+import { NO_LANE, type OpenTurn, OTHER_EVENT, type ServerEvent, STEER } from './lanes.ts'
 import type { ClientIntent, RefusedIntent, SocketProtocol } from './socket-protocol.ts'
 import type { TurnCall } from './turn-call.ts'
 

@@ -6,7 +6,6 @@ import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 
 interface InboxSession extends MeteredSocket {
   forward(wires: readonly Buffer[]): void
-  resumeReading(): void
 }
 
 /** Sends the messages of a client upstream, in order, each after it was checked. */
@@ -57,7 +56,7 @@ export class SocketInbox {
         next = this.#queue.first
       ) {
         this.#apply(await this.#gate.check(next.message), next)
-        this.#session.resumeReading()
+        this.#session.resume()
       }
       this.#isChecking = false
     } catch {

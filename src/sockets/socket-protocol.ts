@@ -2,8 +2,7 @@ import type { Work } from '../calls/ask.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import type { OpenTurn } from './lanes.ts'
-import type { ServerEvent } from './server-event.ts'
+import type { OpenTurn, ServerEvent } from './lanes.ts'
 import type { TurnCall } from './turn-call.ts'
 
 /** What a message of the client asks for. `check`: the models in it must be permitted before it passes. */
@@ -69,4 +68,6 @@ export interface MeteredSocket {
   keyRevoked(): void
   /** A turn has ended, or will not begin. */
   turnEnded(): void
+  /** Reads both sides again, as far as they can be processed. */
+  resume(): void
 }

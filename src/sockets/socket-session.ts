@@ -11,7 +11,6 @@ import { MessageQueue } from './message-queue.ts'
 import { SocketInbox } from './socket-inbox.ts'
 import type { MeteredSocket, RefusedTurn } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'
-import { TurnObserver } from './turn-observer.ts'
 import { UpstreamSide } from './upstream-side.ts'
 
 /** The codes with which the gateway closes a socket. */
@@ -40,7 +39,6 @@ export class SocketSession implements MeteredSocket {
   readonly #upstream: UpstreamSide
   readonly #reader: ClientReader
   readonly #inbox: SocketInbox | null
-  readonly #observer: TurnObserver | null
   /** How the socket closes once no turn runs that was sent until then. */
   #idleClose: { readonly code: number; readonly reason: string; readonly sentUntilMs: number } | null = null
   readonly #over = Promise.withResolvers<void>()
@@ -52,10 +50,9 @@ export class SocketSession implements MeteredSocket {
     this.#upstream = new UpstreamSide(upstream)
     this.#reader = new ClientReader(
       (part) => this.#clientPart(part),
-      () => this.resumeReading(),
+      () => this.resume(),
     )
     this.#inbox = metered && new SocketInbox(this, metered.gate, new MessageQueue(memory))
-    this.#observer = metered && new TurnObserver(metered.turns, () => this.#updateFlow())
   }
 
   /** Resolves when both connections are closed and every turn is settled. */
@@ -80,7 +77,7 @@ export class SocketSession implements MeteredSocket {
     this.#options.client.receive({
       data: (chunk) => {
         this.#reader.add(chunk)
-        this.resumeReading()
+        this.resume()
       },
       drained: () => {
         this.#client.drained(this.#options.clock.monotonicMs())
@@ -146,8 +143,7 @@ export class SocketSession implements MeteredSocket {
     else this.#closeUpstream()
   }
 
-  /** Reads the client again. Call it when there may be memory for more of its bytes. */
-  resumeReading(): void {
+  resume(): void {
     const violation = this.#reader.read(() => this.#inbox?.isFull !== true && !this.#client.isClosing)
     if (violation !== null) this.close(violation.closeCode, violation.reason)
     this.#updateFlow()
@@ -202,7 +198,7 @@ export class SocketSession implements MeteredSocket {
   #upstreamPart(part: FramePart): void {
     if (part.opcode === OPCODE.close) this.#upstreamClosing(part)
     else if (part.opcode === OPCODE.ping && this.#client.isGone) this.#upstream.pong(part.payload)
-    else if (this.#observer?.observe(part) === false)
+    else if (this.#turns?.observe(part) === false)
       this.#upstreamFailed('an upstream message could not be read')
   }
 
@@ -239,7 +235,6 @@ export class SocketSession implements MeteredSocket {
   #finish(abandoned: boolean): void {
     this.#inbox?.stop()
     if (!this.#upstream.to('finish')) return
-    this.#observer?.stop()
     const ended = this.#turns?.end(abandoned) ?? Promise.resolve()
     ended
       .catch((error: unknown) => this.#options.failed(error))
@@ -267,7 +262,7 @@ export class SocketSession implements MeteredSocket {
     // Turns that the messages of a client begin could not be observed while it blocks upstream.
     const isUnseen = isSlow && this.#turns?.upstreamBegins === true
     this.#client.setReading(!isAhead && !isDeaf && !isUnseen)
-    const isPaused = isSlow || this.#observer?.isBusy === true
+    const isPaused = isSlow || this.#turns?.isBusy === true
     if (this.#upstream.setPaused(isPaused)) this.#turns?.paused(isPaused)
   }
 }

@@ -3,8 +3,8 @@ import type { CallEnding } from '../calls/evidence.ts'
 import { readOnMs } from '../http-calls/forward.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
 import { limits } from '../kernel/limits.ts'
-import { type LaneStep, Lanes, type OpenTurn } from './lanes.ts'
-import type { ServerEvent } from './server-event.ts'
+import { FrameMessages, type FramePart } from './frames.ts'
+import { type LaneStep, Lanes, type OpenTurn, type ServerEvent } from './lanes.ts'
 import { Settlements } from './settlements.ts'
 import type { MeteredSocket, RequestedTurn, SocketProtocol } from './socket-protocol.ts'
 import type { StandingHold } from './standing-hold.ts'
@@ -26,6 +26,7 @@ export interface TurnParts {
 /** The turns of a metered socket: each is a call, which upstream's events begin, meter and end. */
 export class SocketTurns {
   readonly parts: TurnParts
+  readonly #messages = new FrameMessages(limits.socketMessageBytesMax)
   readonly #lanes = new Lanes<TurnCall>()
   readonly #settlements: Settlements
   #socket: MeteredSocket | null = null
@@ -101,10 +102,17 @@ export class SocketTurns {
     this.#endAdmission()
   }
 
-  /** Observes a forwarded message of upstream. If it returns a promise, wait for it before you read more. */
-  observe(payload: Buffer): Promise<void> | null {
-    if (!this.isOver) this.#receive(payload)
-    return this.#adoption?.over ?? null
+  /** Whether upstream should not be read now. */
+  get isBusy(): boolean {
+    return this.#adoption !== null
+  }
+
+  /** Observes what upstream has sent. Returns false if a message cannot be read: it may have stated usage, or begun a turn. */
+  observe(part: FramePart): boolean {
+    if (this.isOver) return true
+    const message = this.#messages.push(part)
+    if (message?.kind === 'message') this.#receive(message.payload)
+    return message?.kind !== 'unreadable'
   }
 
   /** Whether upstream is not read, because the client does not read. */
@@ -134,6 +142,7 @@ export class SocketTurns {
 
   /** Ends all turns. `abandoned`: the client left, upstream did not break. Resolves when they are settled. */
   end(abandoned: boolean): Promise<void> {
+    this.#messages.clear()
     this.#ended ??= this.#end(abandoned)
     return this.#ended
   }
@@ -239,6 +248,7 @@ export class SocketTurns {
       }
       this.#adoption = null
       for (const each of events) this.#receive(each)
+      this.#socket?.resume()
       if (standingHold === null && event.kind === 'began')
         this.#socket?.close(1008, 'Upstream began a response that nobody requested.')
     }

@@ -1,6 +1,6 @@
 import type { Work } from '../calls/ask.ts'
 import type { Refusal } from '../kernel/errors.ts'
-import { NO_LANE } from './server-event.ts'
+import { NO_LANE } from './lanes.ts'
 import type { MeteredSocket, SocketProtocol } from './socket-protocol.ts'
 import type { AdmittedTurn, TurnAdmission, UnadmittedTurn } from './turn-admission.ts'
 import type { TurnCall } from './turn-call.ts'

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { type LaneStep, Lanes, SILENT_LANE_MS } from '../../src/sockets/lanes.ts'
-import { NO_LANE, OTHER_EVENT, type ServerEvent, STEER } from '../../src/sockets/server-event.ts'
+import {
+  type LaneStep,
+  Lanes,
+  NO_LANE,
+  OTHER_EVENT,
+  type ServerEvent,
+  SILENT_LANE_MS,
+  STEER,
+} from '../../src/sockets/lanes.ts'
 import { test } from '../support/suite.ts'
 
 const event = (kind: ServerEvent['kind'], more: Partial<ServerEvent> = {}): ServerEvent => ({
