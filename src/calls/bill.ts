@@ -4,18 +4,18 @@ import { NO_USAGE, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import { type AccountTerms, credentialScope } from '../ledger/account.ts'
 import type { CallClosing, UsedContainers } from '../ledger/call.ts'
 import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
-import type { Metered } from '../metering/meter.ts'
-import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
+import { deliveredBytes, type Metered } from '../metering/meter.ts'
 import { withCallFees } from '../pricing/call-fees.ts'
 import { tokenLimits } from '../pricing/hold.ts'
 import { findPriceFor, isPricedPer } from '../pricing/price-book.ts'
 import type { Rating } from '../pricing/rate.ts'
 import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts'
+import { MODEL_NAME_CHARS_MAX } from '../providers/request-facts.ts'
 import { isJsonType } from '../providers/surfaces.ts'
 import type { Store } from '../store/store.ts'
 import type { Ask } from './ask.ts'
 import { type CallPlan, rateFor } from './call-plan.ts'
-import { bytesOf, type EndedAs, estimateUsage } from './estimates.ts'
+import { type EndedAs, estimateUsage } from './estimates.ts'
 import type { AnswerHead, Evidence, HoldFigures } from './evidence.ts'
 
 export function billHold({ holdNanos, holdListNanos }: HoldFigures, answer: AnswerHead | null = null): Bill {
@@ -165,7 +165,7 @@ function failedBeforeOutput(metered: Metered, mediaBytes: number): boolean {
   if (error === null || (inputKnown && outputKnown)) return false
   const hasMedia = mediaBytes > ERROR_BYTES_MAX
   if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons || hasMedia)) return false
-  return bytesOf(output) === 0
+  return deliveredBytes(output) === 0
 }
 
 function isBrokenOff({ error, stage }: Metered): boolean {

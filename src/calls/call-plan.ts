@@ -4,7 +4,6 @@ import type { Usage } from '../kernel/usage.ts'
 import type { ObjectKind } from '../kernel/vocabulary.ts'
 import type { AccountTerms, BoundedFile } from '../ledger/account.ts'
 import type { Reservation, Unratable } from '../ledger/call.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import { type Discount, flatDiscount } from '../pricing/amounts.ts'
 import { hold, modelFor } from '../pricing/hold.ts'
 import { type PriceBook, type PriceVersion, suggestModel, versionAt } from '../pricing/price-book.ts'
@@ -18,6 +17,7 @@ import { findEndpoint } from '../providers/find-endpoint.ts'
 import { namedModels } from '../providers/named-models.ts'
 import { type ProfiledRequest, profileRequest, type UpstreamTerms } from '../providers/profile-request.ts'
 import { REALTIME, type SocketTurn, turnProfile } from '../providers/realtime-events.ts'
+import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../providers/request-facts.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
 /** The profile of a request, with the prices, models and bound that apply to it. Later price changes do not affect it. */
@@ -188,7 +188,7 @@ function batchPlan(
 ): CallPlan {
   const inFile = endpoint?.model === 'batch_file'
   const bound = (inFile ? batchFile?.bound : facts.items.bound) ?? null
-  const named = (inFile ? batchFile?.models : facts.items.models) ?? []
+  const named = (inFile ? batchFile?.models : facts.items.models.names) ?? []
   const [template = ''] = SURFACES[surface].batchEndpoints
   const stated = facts.body['endpoint']
   const profile = { ...base, ...lineProfile(base, inFile && typeof stated === 'string' ? stated : template) }

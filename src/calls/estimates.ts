@@ -6,8 +6,7 @@ import {
   type Usage,
   type UsagePart,
 } from '../kernel/usage.ts'
-import type { Delivered, Metered } from '../metering/meter.ts'
-import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import { deliveredBytes, type Metered } from '../metering/meter.ts'
 import { tokenLimits } from '../pricing/hold.ts'
 import { tierOf } from '../pricing/modifiers.ts'
 import { findPriceFor, isPricedPer } from '../pricing/price-book.ts'
@@ -19,6 +18,7 @@ import {
   PCM_BYTES_PER_MS,
 } from '../providers/chat/audio.ts'
 import { tokensInBytes } from '../providers/reading.ts'
+import { NOT_READ, type RequestFacts } from '../providers/request-facts.ts'
 import type { CallPlan } from './call-plan.ts'
 import type { Evidence } from './evidence.ts'
 
@@ -82,7 +82,7 @@ export function completeUsage(
 /** Estimates the usage that a finished object, or a line of a batch, does not state: nothing of its work is visible. */
 export function estimateObject(metered: Metered, requestBytes: number, cachedShare: number): Usage {
   const { inputKnown, outputKnown, outputTokensSeen, output } = metered
-  const tokens = Math.max(outputTokensSeen, tokensInBytes(bytesOf(output)))
+  const tokens = Math.max(outputTokensSeen, tokensInBytes(deliveredBytes(output)))
   const input = inputKnown ? null : splitCached(tokensInBytes(requestBytes), cachedShare)
   return { ...completeUsage(metered, input, outputKnown ? null : { output_tokens: tokens }), suspect: true }
 }
@@ -178,7 +178,7 @@ async function estimateOutput(
   const isUnreadable = hidden.unreadable || metered.fault === 'unreadable'
   if (isUnreadable && endedAs === 'whole' && most !== null) return { output_tokens: most }
   const { thinking } = metered.output
-  const visible = bytesOf(metered.output)
+  const visible = deliveredBytes(metered.output)
   // Visible thinking is a summary. The time of the real thinking is part of the silence, and all of a document's time is.
   const shownAtOnce = call.isDocument ? visible : thinking
   const worked = (visible - shownAtOnce) / 4 + workingMs(metered, call) * tokensPerMs * answers
@@ -188,10 +188,6 @@ async function estimateOutput(
     output_tokens: Math.max(metered.outputTokensSeen, Math.min(tokens, most ?? tokens)),
     ...(audioMs > 0 ? { audio_output_tokens: outputAudioTokens(audioMs) } : {}),
   }
-}
-
-export function bytesOf({ text, thinking, tool }: Delivered): number {
-  return text + thinking + tool
 }
 
 /** Whether the model is priced by the length of audio. */

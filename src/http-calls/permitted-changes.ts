@@ -13,9 +13,9 @@ import {
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
 import { applySplice, requestUsage, type Splice } from '../providers/chat-usage.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import type { RequestFacts } from '../providers/request-facts.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS, REPLY_READERS } from '../providers/surfaces.ts'
 import type { RequestBody } from './read.ts'
 

@@ -9,11 +9,11 @@ import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { PIECE_BYTES } from '../metering/reading-pace.ts'
-import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadable } from '../providers/ambiguity.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-requests.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { bodyHeadOf, RequestReader } from '../providers/read-request.ts'
+import { NOT_READ, type RequestFacts } from '../providers/request-facts.ts'
 import { modelAsked } from '../providers/request-members.ts'
 
 /** If a body is not complete after this time, the key is checked before the rest is read. */

@@ -52,6 +52,10 @@ export function nothingDelivered() {
   return { text: 0, thinking: 0, tool: 0 }
 }
 
+export function deliveredBytes({ text, thinking, tool }: Delivered): number {
+  return text + thinking + tool
+}
+
 export interface AudioSeen {
   readonly milliseconds: number | null
   /** The minimum length of the audio: the last timestamp of subtitles. */

@@ -1,5 +1,5 @@
 import { RecentEntries } from '../kernel/recent-entries.ts'
-import { type Delivered, type Metered, nothingDelivered } from '../metering/meter.ts'
+import { type Delivered, deliveredBytes, type Metered, nothingDelivered } from '../metering/meter.ts'
 
 const OBJECTS_MIN = 5_000
 
@@ -9,15 +9,11 @@ export class DeliveredOutput {
 
   record(objectId: string, output: Delivered): void {
     const known = this.#largest.get(objectId) ?? nothingDelivered()
-    if (bytesOf(output) > bytesOf(known)) this.#largest.set(objectId, output)
+    if (deliveredBytes(output) > deliveredBytes(known)) this.#largest.set(objectId, output)
   }
 
   addTo(objectId: string, metered: Metered): Metered {
     const output = this.#largest.get(objectId) ?? metered.output
-    return bytesOf(output) > bytesOf(metered.output) ? { ...metered, output } : metered
+    return deliveredBytes(output) > deliveredBytes(metered.output) ? { ...metered, output } : metered
   }
-}
-
-function bytesOf({ text, thinking, tool }: Delivered): number {
-  return text + thinking + tool
 }

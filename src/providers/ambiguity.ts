@@ -1,13 +1,8 @@
 import { AMBIGUOUS, isObject, NameTable, type Skimmed, UNREAD } from '../metering/json-shape.ts'
 import type { MultipartScan } from '../metering/multipart-scanner.ts'
-import {
-  type Ambiguity,
-  MODEL_NAME_CHARS_MAX,
-  NOT_READ,
-  type RequestFacts,
-} from '../metering/request-facts.ts'
 import type { Endpoint } from './endpoint.ts'
 import { asList } from './reading.ts'
+import { type Ambiguity, MODEL_NAME_CHARS_MAX, NOT_READ, type RequestFacts } from './request-facts.ts'
 import { INNER_NAMES, isGiven } from './request-members.ts'
 import reasons from './unreadable-reasons.json' with { type: 'json' }
 

@@ -19,7 +19,6 @@ import {
   type PartHead,
   type PartSink,
 } from '../metering/multipart-scanner.ts'
-import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityAtEndpoint, findAmbiguity } from './ambiguity.ts'
 import { JsonLines } from './batch-results.ts'
 import { CONTENT_MARKS } from './content-marks.ts'
@@ -33,6 +32,7 @@ import {
   factsOfEntry,
   type ItemReader,
 } from './read-request.ts'
+import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from './request-facts.ts'
 import { SURFACES } from './surfaces.ts'
 
 export const ENTRIES_MAX = 100_000
@@ -72,7 +72,7 @@ const UNREAD_ENTRY: Ambiguity = {
   refuse: 'limited',
 }
 const MORE = `The batch has more than ${ENTRIES_MAX} requests. Split it.`
-const TOO_MANY = { unknown: MORE, ambiguity: { detail: MORE, refuse: 'limited' }, bound: null } as const
+const TOO_MANY: Ambiguity = { detail: MORE, refuse: 'limited' }
 
 export class BatchEntries implements ItemReader {
   readonly #sum: EntrySum
@@ -99,9 +99,10 @@ export class BatchEntries implements ItemReader {
   facts(): ItemFacts {
     const { names, bound, ambiguity } = this.#sum
     if (this.#entries === 0) names.markUnknown('The batch names no models.')
-    const found = { ...NO_ITEMS, models: names.names, unknown: names.unknown, bound }
-    if (this.#entries > ENTRIES_MAX) return { ...found, ...TOO_MANY }
-    return { ...found, ambiguity: ambiguity ?? (this.#isRead ? null : UNREAD_ENTRY) }
+    const models = names.found
+    if (this.#entries > ENTRIES_MAX)
+      return { ...NO_ITEMS, models: { ...models, unknown: MORE }, ambiguity: TOO_MANY }
+    return { ...NO_ITEMS, models, bound, ambiguity: ambiguity ?? (this.#isRead ? null : UNREAD_ENTRY) }
   }
 }
 
@@ -156,7 +157,10 @@ export class BatchFileScanner {
     if (form.fields.get('purpose') !== 'batch' || !this.#lines.end()) return null
     const { bound, ambiguity } = this.#entries
     if (ambiguity?.refuse === 'always') return null
-    return { models: this.#entries.names.names, bound: this.#isBounded && ambiguity === null ? bound : null }
+    return {
+      models: this.#entries.names.found.names,
+      bound: this.#isBounded && ambiguity === null ? bound : null,
+    }
   }
 
   #openPart(head: PartHead): boolean {

@@ -1,8 +1,8 @@
 import { isObject, objectShape, type ReplyDocument, SCALAR, type Span } from '../metering/json-shape.ts'
 import { skimWhole } from '../metering/json-skim.ts'
 import { BLANKS } from '../metering/json-tokens.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
 import type { EventCut } from '../metering/sse-events.ts'
+import type { RequestFacts } from './request-facts.ts'
 
 export interface Splice {
   readonly at: number

@@ -1,5 +1,5 @@
 import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
-import type { Metered } from '../metering/meter.ts'
+import { deliveredBytes, type Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
 import { segmentsOf } from './path-spelling.ts'
 
@@ -56,7 +56,7 @@ const HAS_USED: ReadonlySet<string | null> = new Set(['completed', 'incomplete']
 /** Whether a final object states its usage, or used nothing. If not, its usage is estimated. */
 export function statesUsage({ usage, inputKnown, outputKnown, output }: Metered): boolean {
   if (inputKnown && outputKnown) return true
-  return !HAS_USED.has(usage.stopReason) && output.text + output.thinking + output.tool === 0
+  return !HAS_USED.has(usage.stopReason) && deliveredBytes(output) === 0
 }
 
 export function isObjectId(id: string): boolean {

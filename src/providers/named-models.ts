@@ -1,9 +1,9 @@
 import { limits } from '../kernel/limits.ts'
-import { type NamedModels, NO_MODELS } from '../kernel/model-names.ts'
+import { type FoundModels, type NamedModels, NO_MODELS } from '../kernel/model-names.ts'
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
-import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-facts.ts'
 import { MARKS } from './content-marks.ts'
 import type { Endpoint } from './endpoint.ts'
+import { MODEL_NAME_CHARS_MAX, type RequestFacts } from './request-facts.ts'
 import { isGiven, toolModel, typeOf } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
@@ -70,8 +70,8 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
   const { model } = facts.body
   // On a free endpoint only named models are checked. Items are stored, and used by later calls.
   const isOpen = endpoint.billing === 'free' && (!isGiven(model) || typeof model === 'string')
-  const reason = isOpen ? facts.items.unknown : names.unknown
-  return { ...NO_MODELS, names: names.names, unknown: reason ?? unseenTools(endpoint, facts) }
+  const reason = isOpen ? facts.items.models.unknown : names.unknown
+  return { ...NO_MODELS, ...names.found, unknown: reason ?? unseenTools(endpoint, facts) }
 }
 
 /** A tool defined inside a conversation can be an advisor with its own model. */
@@ -84,7 +84,8 @@ function namedInEntries(endpoint: Endpoint, facts: RequestFacts): NamedModels {
   const { ambiguity, items } = facts
   if (ambiguity !== null) return unknown(ambiguity.detail)
   if (facts.kind !== 'json') return unknown('The gateway could not read the requests of the batch.')
-  return { ...NO_MODELS, names: items.models, unknown: items.unknown ?? unseenTools(endpoint, facts) }
+  const { models } = items
+  return { ...NO_MODELS, ...models, unknown: models.unknown ?? unseenTools(endpoint, facts) }
 }
 
 export function namedInFile({ ambiguity, body }: RequestFacts): NamedModels {
@@ -100,12 +101,12 @@ export function isFileId(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= FILE_ID_CHARS_MAX
 }
 
-export class ModelNames implements OtherModels {
+export class ModelNames {
   readonly #names = new Set<string>()
   unknown: string | null = null
 
-  get names(): readonly string[] {
-    return [...this.#names]
+  get found(): FoundModels {
+    return { names: [...this.#names], unknown: this.unknown }
   }
 
   /** Adds a model name. If it is unreadable, `member` is in the reason. */
@@ -120,7 +121,7 @@ export class ModelNames implements OtherModels {
     this.unknown ??= reason
   }
 
-  add(names: readonly string[], unknown: string | null): void {
+  add({ names, unknown }: FoundModels): void {
     for (const name of names) this.addName(name, '"tools"')
     this.markUnknown(unknown)
   }
@@ -135,19 +136,19 @@ export function readModels(
   const model = body['model'] ?? byDefault
   if (model === null) names.markUnknown('The request names no model.')
   else names.addName(model, '"model"')
-  names.add(others.names, others.unknown)
-  names.add(items.models, items.unknown)
+  names.add(others)
+  names.add(items.models)
   if (isGiven(body['prompt']) && typeof body['prompt'] !== 'string' && !Array.isArray(body['prompt']))
     names.markUnknown('The stored prompt may use a model and tools that the request does not name.')
 }
 
-export function otherModels(body: JsonObject, tools: readonly JsonObject[] | null): OtherModels {
+export function otherModels(body: JsonObject, tools: readonly JsonObject[] | null): FoundModels {
   const names = new ModelNames()
   readFallbacks(body['fallbacks'], names)
   readToolModels(tools, names)
   readModeration(body['moderation'], names)
   readSvg(body, names)
-  return { names: names.names, unknown: names.unknown }
+  return names.found
 }
 
 /** Tools add models: the one that a tool names, or upstream's default for it. */

@@ -1,6 +1,5 @@
 import type { Surface } from '../kernel/vocabulary.ts'
 import { isObject, type JsonObject, UNREAD } from '../metering/json-shape.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import {
   type BoundClass,
   NO_REQUEST_TOOLS,
@@ -12,6 +11,7 @@ import { imageTokens } from './chat/images.ts'
 import { MARKS } from './content-marks.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
 import { asksForSvg } from './named-models.ts'
+import { MODEL_NAME_CHARS_MAX, type RequestFacts } from './request-facts.ts'
 import {
   asLimit,
   asWord,
@@ -134,7 +134,7 @@ function classOf(endpoint: MeteredEndpoint, facts: RequestFacts, isExotic: boole
     // Form fields are ignored if the endpoint reads JSON.
     (kind === 'form' && endpoint.reads !== 'multipart') ||
     others.unknown !== null ||
-    items.unknown !== null ||
+    items.models.unknown !== null ||
     (SURFACES[endpoint.surface].toolsInConversation && (facts.marks & MARKS.tool) !== 0) ||
     (endpoint.usage === 'completions' && body['prompt'] === UNREAD) ||
     hasUnboundedMedia(body)

@@ -16,11 +16,11 @@ import {
 import { JsonSkim } from '../metering/json-skim.ts'
 import { boundaryOf, FOREIGN_CHARSET, MultipartScanner } from '../metering/multipart-scanner.ts'
 import { ReadingPace } from '../metering/reading-pace.ts'
-import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguousInnerName, findAmbiguity, unreadableFacts } from './ambiguity.ts'
 import { CONTENT_MARKS } from './content-marks.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ModelNames, otherModels, readToolModels } from './named-models.ts'
+import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from './request-facts.ts'
 import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
@@ -261,8 +261,7 @@ export class ConversationItems implements ItemReader {
   facts(): ItemFacts {
     if (this.#isEmpty) return NO_ITEMS
     return {
-      models: this.#names.names,
-      unknown: this.#names.unknown,
+      models: this.#names.found,
       bringsTools: this.#bringsTools,
       refersElsewhere: this.#refersElsewhere,
       compacts: this.#compacts,

@@ -10,7 +10,6 @@ import {
 import { JsonSkim } from '../metering/json-skim.ts'
 import { readJson } from '../metering/meter.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
-import { MODEL_NAME_CHARS_MAX, NOT_READ } from '../metering/request-facts.ts'
 import type { RequestProfile } from '../pricing/request-profile.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { PCM_BYTES_PER_MS } from './chat/audio.ts'
@@ -18,6 +17,7 @@ import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { profileRequest, type UpstreamTerms } from './profile-request.ts'
 import { asName, asObject, bytesWritten } from './reading.ts'
+import { MODEL_NAME_CHARS_MAX, NOT_READ } from './request-facts.ts'
 
 export type SessionMessage =
   | {

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import { PRICE_TERMS } from '../pricing/modifiers.ts'
 import { NO_REQUEST_TOOLS, type RequestTools } from '../pricing/request-profile.ts'
+import { MODEL_NAME_CHARS_MAX, type RequestFacts } from './request-facts.ts'
 import type { ToolRules } from './surface.ts'
 
 /** The members that decide what a request may do and cost. Other members of a body are not read. */

@@ -1,11 +1,11 @@
 import { readJson } from '../metering/meter.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
-import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { givenTwice } from './ambiguity.ts'
 import { RESPONSE_EVENT } from './chat/responses.ts'
 import type { Endpoint } from './endpoint.ts'
 import { PLAIN_JSON, RequestReader } from './read-request.ts'
 import { asName, asObject } from './reading.ts'
+import { NOT_READ, type RequestFacts } from './request-facts.ts'
 import { isGiven } from './request-members.ts'
 
 export type ClientMessage =

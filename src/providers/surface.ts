@@ -2,8 +2,8 @@ import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
 import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
 import type { EndpointRow, UsageReader } from './endpoint.ts'
+import type { RequestFacts } from './request-facts.ts'
 
 /** Everything specific to one API. Each has a folder next to this file. */
 export interface SurfaceSpec {

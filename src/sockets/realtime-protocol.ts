@@ -7,7 +7,6 @@ import { refuse } from '../kernel/errors.ts'
 import { RecentEntries } from '../kernel/recent-entries.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
-import { NOT_READ } from '../metering/request-facts.ts'
 import { tokenLimits } from '../pricing/hold.ts'
 import {
   REALTIME,
@@ -16,6 +15,7 @@ import {
   sessionEvent,
   sessionMessage,
 } from '../providers/realtime-events.ts'
+import { NOT_READ } from '../providers/request-facts.ts'
 import {
   cutResponseUsage,
   realtimeUsage,

@@ -5,9 +5,9 @@ import type { Handshake } from '../http-calls/call.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { RecentEntries } from '../kernel/recent-entries.ts'
-import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadableFacts } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import { NOT_READ, type RequestFacts } from '../providers/request-facts.ts'
 import {
   type ClientMessage,
   readClientMessage,

@@ -6,7 +6,7 @@ import { ClientConnection } from '../../src/http/client-connection.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { prepareBody } from '../../src/http-calls/permitted-changes.ts'
 import { ReadingPace } from '../../src/metering/reading-pace.ts'
-import { NOT_READ } from '../../src/metering/request-facts.ts'
+import { NOT_READ } from '../../src/providers/request-facts.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { closeAfter, test } from '../support/suite.ts'
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import type { NamedModels } from '../../src/kernel/model-names.ts'
 import { NO_COST } from '../../src/kernel/money.ts'
 import type { Surface } from '../../src/kernel/vocabulary.ts'
-import { NOT_READ, type RequestFacts } from '../../src/metering/request-facts.ts'
 import { BatchEntries } from '../../src/providers/batch-requests.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { namedModels } from '../../src/providers/named-models.ts'
 import { RequestReader } from '../../src/providers/read-request.ts'
+import { NOT_READ, type RequestFacts } from '../../src/providers/request-facts.ts'
 
 export type Body = string | Record<string, unknown> | FormData | null
 

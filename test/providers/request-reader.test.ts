@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import type { RequestFacts } from '../../src/metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadable } from '../../src/providers/ambiguity.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { RequestReader } from '../../src/providers/read-request.ts'
+import type { RequestFacts } from '../../src/providers/request-facts.ts'
 import { test } from '../support/suite.ts'
 
 const RESPONSES = findEndpoint('chat', 'POST', '/v1/responses') as Endpoint
@@ -106,7 +106,7 @@ for (const charset of ['utf-8', 'UTF-8', 'utf8', '"utf-8"', 'us-ascii', 'utf-8; 
 test('items of a compressed body are read', async () => {
   const body = gzipSync('{"model":"m","input":[{"type":"message","tools":[{"type":"image_generation"}]}]}')
   const { items } = await read(body, 'application/json', 'gzip')
-  assert.deepEqual(items.models, ['gpt-image-2'])
+  assert.deepEqual(items.models.names, ['gpt-image-2'])
 })
 
 test('a form for an endpoint that reads JSON, and a long model name, are refused to limited keys only', async () => {

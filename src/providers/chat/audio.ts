@@ -9,7 +9,7 @@ import {
   SilentMeter,
 } from '../../metering/meter.ts'
 import { boundaryOf, looseName, MultipartScanner } from '../../metering/multipart-scanner.ts'
-import type { RequestFacts } from '../../metering/request-facts.ts'
+import type { RequestFacts } from '../request-facts.ts'
 
 /** OpenAI's uncompressed speech: 16-bit samples at 24 kHz. */
 export const PCM_BYTES_PER_MS = 48

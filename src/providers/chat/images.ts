@@ -1,7 +1,7 @@
 import { IMAGE_TOOL, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
-import type { RequestFacts } from '../../metering/request-facts.ts'
 import { asList, asName, asObject, type Counts, quantitiesOf } from '../reading.ts'
+import type { RequestFacts } from '../request-facts.ts'
 import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /** Output tokens of one image by quality and shape, as the price list counts it. */

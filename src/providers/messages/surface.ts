@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
-import type { RequestFacts } from '../../metering/request-facts.ts'
 import { BatchReader } from '../reading.ts'
+import type { RequestFacts } from '../request-facts.ts'
 import { isGiven } from '../request-members.ts'
 import type { SurfaceSpec } from '../surface.ts'
 import { MESSAGES_ENDPOINTS } from './endpoints.ts'

@@ -1,16 +1,10 @@
+import { type FoundModels, NO_MODELS } from '../kernel/model-names.ts'
 import type { Bound } from '../kernel/money.ts'
-import type { JsonObject, Span } from './json-shape.ts'
-
-export interface OtherModels {
-  readonly names: readonly string[]
-  readonly unknown: string | null
-}
+import type { JsonObject, Span } from '../metering/json-shape.ts'
 
 /** Facts about the items of a body: a conversation's items, a batch's requests. There may be many. */
 export interface ItemFacts {
-  readonly models: readonly string[]
-  /** Why the items may use further models, as a sentence; null if not. */
-  readonly unknown: string | null
+  readonly models: FoundModels
   readonly bringsTools: boolean
   readonly refersElsewhere: boolean
   /** Some items request compaction of the conversation before them. */
@@ -21,8 +15,7 @@ export interface ItemFacts {
 }
 
 export const NO_ITEMS: ItemFacts = {
-  models: [],
-  unknown: null,
+  models: NO_MODELS,
   bringsTools: false,
   refersElsewhere: false,
   compacts: false,
@@ -44,7 +37,8 @@ export interface RequestFacts {
   readonly body: JsonObject
   /** All tools of the body, including those in namespaces; null if they cannot be read. */
   readonly tools: readonly JsonObject[] | null
-  readonly others: OtherModels
+  /** Models besides the one that the request is for: of fallbacks, tools and moderation. */
+  readonly others: FoundModels
   /** Positions of the members and of the closing brace, for injecting `include_usage`. */
   readonly spans: ReadonlyMap<string, Span>
   readonly objectEnd: number
@@ -58,7 +52,7 @@ export const NOT_READ: RequestFacts = {
   kind: 'not_read',
   body: {},
   tools: [],
-  others: { names: [], unknown: null },
+  others: NO_MODELS,
   spans: new Map(),
   objectEnd: 0,
   marks: 0,
