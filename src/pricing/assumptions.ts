@@ -54,14 +54,18 @@ function closestTo({ id, provider, mode = 'chat' }: ModelEntry, listed: readonly
   return named.get(suggestModel(named.keys(), id) ?? '') ?? null
 }
 
-type Tariff = ModelEntry['rates']['standard']
+type StandardRates = ModelEntry['rates']['standard']
 
-function cacheRates(own: Tariff, theirs: Tariff): readonly Pick<Assumption, 'member' | 'value'>[] {
+function cacheRates(
+  own: StandardRates,
+  theirs: StandardRates,
+): readonly Pick<Assumption, 'member' | 'value'>[] {
   const [input, theirInput] = [parseUsd(own.input ?? ''), parseUsd(theirs.input ?? '')]
   if (input === null || theirInput === null || theirInput === 0n) return []
   return Object.entries(theirs).flatMap(([member, rate]) => {
     const nanos = typeof rate === 'string' ? parseUsd(rate) : null
-    if (nanos === null || !member.startsWith('cache_') || own[member as keyof Tariff] !== undefined) return []
+    if (nanos === null || !member.startsWith('cache_') || own[member as keyof StandardRates] !== undefined)
+      return []
     return [{ member, value: scaleRate(nanos, theirInput, input) }]
   })
 }

@@ -15,7 +15,6 @@ import {
   sessionEvent,
   sessionMessage,
 } from '../providers/realtime-events.ts'
-import { NOT_READ } from '../providers/request-facts.ts'
 import {
   cutResponseUsage,
   realtimeUsage,
@@ -36,7 +35,6 @@ const ITEMS_MIN = 256
 /** The protocol of `/v1/realtime`, where both sides can begin a response. Only the transcription model can change. */
 export class RealtimeProtocol implements SocketProtocol {
   readonly reader = null
-  readonly upstreamBegins = true
   readonly #gateway: Gateway
   readonly #model: string
   readonly #pace: ReadingPace
@@ -140,7 +138,7 @@ export class RealtimeProtocol implements SocketProtocol {
   #plan(kind: 'realtime' | 'transcription', model: string | null): Work {
     const turn = { kind, model, atMs: this.#gateway.clock.nowMs() }
     return {
-      bytes: { ...NOTHING_COUNTABLE, facts: NOT_READ },
+      bytes: NOTHING_COUNTABLE,
       ambiguity: null,
       endpoint: REALTIME,
       profile: planTurn(turn, this.#gateway.prices),

@@ -32,7 +32,6 @@ const NOT_JSON = unreadableFacts('not_json')
 /** The messages of a socket of `/v1/responses`: each request is a turn, in the lane that its `stream_id` names. */
 export class ResponsesProtocol implements SocketProtocol {
   readonly reader = 'responses'
-  readonly upstreamBegins = false
   readonly #handshake: Handshake
   readonly #gateway: Gateway
   /** The most recent turns, by response id. */

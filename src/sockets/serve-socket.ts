@@ -34,14 +34,15 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
 }
 
 export function turnsOf(handshake: Handshake, gateway: Gateway): SocketTurns {
-  const model = modelInQuery(handshake.target.query)
-  const protocol =
-    handshake.endpoint?.socket === 'realtime' && model !== null
-      ? new RealtimeProtocol(gateway, model, handshake.share.pace)
-      : new ResponsesProtocol(handshake, gateway)
+  const { requestId: socketId, endpoint, target, share } = handshake
   const admission = new TurnAdmission(handshake, gateway)
-  const standingHold = protocol.upstreamBegins ? new StandingHold(admission, protocol) : null
-  const socketId = handshake.requestId
+  const model = endpoint?.socket === 'realtime' ? modelInQuery(target.query) : null
+  if (model === null) {
+    const protocol = new ResponsesProtocol(handshake, gateway)
+    return new SocketTurns({ gateway, socketId, protocol, admission, standingHold: null })
+  }
+  const protocol = new RealtimeProtocol(gateway, model, share.pace)
+  const standingHold = new StandingHold(admission, protocol)
   return new SocketTurns({ gateway, socketId, protocol, admission, standingHold })
 }
 

@@ -31,8 +31,6 @@ export interface ModelCheck {
 export interface SocketProtocol {
   /** Reads the usage in the events of a turn; null: `usageOf` does. */
   readonly reader: UsageReader | null
-  /** Whether upstream may begin turns. Such a socket has a standing hold. */
-  readonly upstreamBegins: boolean
   readClient(payload: Buffer): Promise<ClientIntent>
   /** The refusal of a message that cannot be read. */
   refused(detail: string): RefusedIntent

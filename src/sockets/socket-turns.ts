@@ -14,7 +14,7 @@ import type { TurnCall } from './turn-call.ts'
 /** Status of a turn that upstream never began, if upstream states none. */
 const UNANSWERED = 400
 
-/** What serves the turns of one socket. `standingHold`: null if upstream begins no turns. */
+/** What serves the turns of one socket. `standingHold`: null if upstream cannot begin turns. */
 export interface TurnParts {
   readonly gateway: Gateway
   readonly socketId: string
@@ -46,8 +46,9 @@ export class SocketTurns {
     )
   }
 
+  /** Whether upstream may begin turns. */
   get upstreamBegins(): boolean {
-    return this.parts.protocol.upstreamBegins
+    return this.parts.standingHold !== null
   }
 
   get isOver(): boolean {

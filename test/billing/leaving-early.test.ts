@@ -203,6 +203,31 @@ for (const [name, [path, body, before, end, cost]] of Object.entries(unseen)) {
   })
 }
 
+const message = { id: 'm', model: 'claude-haiku-5-5', usage: { input_tokens: 1_000, output_tokens: 1 } }
+const shown: readonly Step[] = [
+  event({ type: 'message_start', message }),
+  event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
+  event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello' } }),
+  event({ type: 'content_block_stop', index: 0 }),
+]
+const stated: readonly Step[] = [
+  event({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 200 } }),
+  event({ type: 'message_stop' }),
+]
+
+for (const [when, mark, before, rest] of [
+  ['after the last content but before the final usage', 'content_block_stop', shown, stated],
+  ['after the terminal event', 'message_stop', [...shown, ...stated], []],
+] as const)
+  test(`leaving ${when} is billed upstream’s usage`, async () => {
+    const body = { model: 'claude-haiku-5-5', max_tokens: 4_000, messages: hi, stream: true }
+    const call = await bench.leaveAt(mark, '/v1/messages', body, before, [...rest, { send: lastChunk() }])
+    const record = await call.record()
+    assert.equal(record['estimated'], false)
+    // 1,000 × $0.10/M + 200 × $0.50/M.
+    assert.equal(String(record['cost_usd']), '0.0002')
+  })
+
 test('with streams.on_leave "finish", a plain generation is read to its end too', async () => {
   const finishing = await startCutBench({ settings: { onLeave: 'finish' } })
   const call = await finishing.leaveAt(

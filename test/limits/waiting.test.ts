@@ -14,26 +14,6 @@ afterEach(() => bench.assertBalanced())
 /** A cap below the hold of any call; equal to the cost of 200 output tokens. */
 const CAP = { monthly_budget_usd: 0.0001 }
 
-test('waiting calls are served in order of arrival', async (t) => {
-  // Each settlement wakes the next call; the poll of the queue does not run.
-  t.mock.timers.enable({ apis: ['setInterval'] })
-  const { key } = await gateway.createKey('in line', CAP)
-  const names = ['first', 'second', 'third', 'fourth', 'fifth']
-  const sent = []
-  for (const name of names) {
-    sent.push(await bench.send(name, key))
-    // A call joins the queue when the store has answered it.
-    await bench.storeAnswered()
-  }
-  for (const name of names) {
-    const call = await upstream.next()
-    assert.equal(call.name, name)
-    assert.deepEqual(upstream.names.slice(-1), [name], 'no other call is admitted while it holds the rest')
-    call.finish(10)
-  }
-  for (const { reply } of sent) assert.equal((await reply).status, 200)
-})
-
 test('a cap raised by another process is noticed by the first waiting call, and none overtakes it', async () => {
   const { id, key } = await gateway.createKey('raised from beside', CAP)
   const sent = [await bench.send('still runs', key)]

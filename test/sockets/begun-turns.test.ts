@@ -3,14 +3,8 @@ import { SOCKET_KEY_POLL_MS } from '../../src/sockets/open-sockets.ts'
 import { dig } from '../simulator/dig.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { playUpstream, usageOf } from './played-upstream.ts'
+import { began, done, GREETING, playUpstream, TRANSCRIBED } from './played-upstream.ts'
 import { stopTime } from './stop-time.ts'
-
-const transcription = { model: 'whisper-1' }
-const GREETING = {
-  type: 'session.created',
-  session: { type: 'realtime', model: 'gpt-realtime', audio: { input: { transcription } } },
-}
 
 const upstream = await playUpstream(GREETING)
 closeAfter(upstream)
@@ -29,20 +23,13 @@ async function open(message: object, played = upstream) {
   return { id, socket, say, count }
 }
 
-const created = (id: string) => ({ type: 'response.created', response: { id, status: 'in_progress' } })
-/** The end of a response that costs $0.128. */
-const done = (id: string | null) => ({
-  type: 'response.done',
-  response: { id, status: 'completed', usage: usageOf(2_000, 1_000) },
-})
-
 test('responses that upstream begins after the key was revoked are all billed', async () => {
   const { id, socket, say, count } = await open({ type: 'response.create' })
-  say(created('resp_1'))
+  say(began('resp_1'))
   await socket.takeType('response.created')
   await upstream.gateway.revokeKey(id)
   const all = ['resp_1', 'resp_2', 'resp_3']
-  for (const each of all) say(created(each))
+  for (const each of all) say(began(each))
   for (const each of all) say(done(each))
   assert.equal((await socket.closed()).code, 1008)
   assert.ok(count('response.done') > 0, 'the response that ran when the key was revoked has finished')
@@ -57,14 +44,14 @@ test('responses that upstream begins without end do not keep the socket of a rev
   const played = await playUpstream(GREETING)
   t.after(() => played.close())
   const { id, socket, say, count } = await open({ type: 'response.create' }, played)
-  say(created('resp_1'))
+  say(began('resp_1'))
   await socket.takeType('response.created')
   await played.gateway.revokeKey(id)
-  say(created('resp_2'))
+  say(began('resp_2'))
   await socket.takeType('error')
   const reached = played.reached.length
   socket.send({ type: 'input_audio_buffer.clear' })
-  say(created('resp_3'))
+  say(began('resp_3'))
   say(done('resp_1'))
   assert.equal((await socket.closed()).code, 1008)
   assert.equal(count('response.done'), 1)
@@ -80,15 +67,13 @@ test('a response that upstream begins on an idle socket after the key was revoke
   t.after(() => played.close())
   const { id, socket, say } = await open({ type: 'begin' }, played)
   await played.gateway.revokeKey(id)
-  say(created('resp_1'))
+  say(began('resp_1'))
   assert.equal((await socket.closed()).code, 1008)
   say(done(null))
   await until('an end without an id is billed', async () => (await played.costs(id)).length === 1)
   await until('nothing is held', async () => (await played.heldUsd(id)) === 0)
   assert.deepEqual(await played.costs(id), [['gpt-realtime', 0.128]])
 })
-
-const WRITTEN = 'conversation.item.input_audio_transcription.completed'
 
 test('transcriptions running when the key is revoked finish and are all billed', async (t) => {
   // The poll that closes idle sockets of revoked keys must not run between the transcripts.
@@ -101,8 +86,8 @@ test('transcriptions running when the key is revoked finish and are all billed',
   for (const _item of items) await socket.takeType('input_audio_buffer.committed')
   await played.gateway.revokeKey(id)
   for (const [i, item] of items.entries()) {
-    say({ type: WRITTEN, item_id: item, usage: { type: 'duration', seconds: 600 } })
-    await socket.takeType(WRITTEN)
+    say({ type: TRANSCRIBED, item_id: item, usage: { type: 'duration', seconds: 600 } })
+    await socket.takeType(TRANSCRIBED)
     if (i === 0) await until('the first turn is billed', async () => (await played.costs(id)).length === 1)
   }
   await until('all are billed', async () => (await played.costs(id)).length === 4)

@@ -61,6 +61,26 @@ export async function playUpstream(greeting: object, options: GatewayOptions = {
   return played
 }
 
+/** The first event of a Realtime session whose input is transcribed. */
+export const GREETING = {
+  type: 'session.created',
+  session: {
+    type: 'realtime',
+    model: 'gpt-realtime',
+    audio: { input: { transcription: { model: 'whisper-1' } } },
+  },
+}
+
+export const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
+
+export const began = (id: string) => ({ type: 'response.created', response: { id, status: 'in_progress' } })
+
+/** The end of a response that costs $0.128. */
+export const done = (id: string | null) => ({
+  type: 'response.done',
+  response: { id, status: 'completed', usage: usageOf(2_000, 1_000) },
+})
+
 /** Usage of a `response.done` with this many audio tokens in and out. */
 export const usageOf = (heard: number, said: number) => ({
   total_tokens: heard + said,

@@ -3,32 +3,16 @@ import { dig, digList } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { playUpstream, usageOf } from './played-upstream.ts'
+import { began, done, GREETING, playUpstream, TRANSCRIBED, usageOf } from './played-upstream.ts'
 import { stopTime } from './stop-time.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
-const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
 /** One response (32,000 × $32 + 4,096 × $64 per million) and 15 minutes at $1.02 per hour. */
 const HOLD_USD = 1.541144
-
-const GREETING = {
-  type: 'session.created',
-  session: {
-    type: 'realtime',
-    model: 'gpt-realtime',
-    audio: { input: { transcription: { model: 'whisper-1' } } },
-  },
-}
 
 const upstream = await playUpstream(GREETING)
 let say: (event: object) => void = () => undefined
 closeAfter(upstream)
-
-const created = (id: string) => ({ type: 'response.created', response: { id, status: 'in_progress' } })
-const done = (id: string) => ({
-  type: 'response.done',
-  response: { id, status: 'completed', usage: usageOf(2_000, 1_000) },
-})
 
 /** A socket whose upstream sends nothing by itself; `say` makes it send an event. */
 async function open(limits: Readonly<Record<string, unknown>>) {
@@ -61,7 +45,7 @@ test('a hold is taken at the handshake, taken over by the next turn and renewed 
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
   assert.deepEqual(await recorded(id), ['GET settled'], 'a standing hold has no record')
-  say(created('resp_1'))
+  say(began('resp_1'))
   await socket.takeType('response.created')
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
   say(done('resp_1'))
@@ -70,7 +54,7 @@ test('a hold is taken at the handshake, taken over by the next turn and renewed 
   socket.send({ type: 'response.create' })
   await until('the request has reached upstream', async () => upstream.reached.length > 1)
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
-  say(created('resp_2'))
+  say(began('resp_2'))
   say(done('resp_2'))
   await until('both are billed', async () => (await upstream.costs(id)).length === 2)
   await leave(socket, id)
@@ -84,7 +68,7 @@ test('a session with transcription near its cap never waits for its own hold', a
   for (let i = 1; i <= 3; i++) {
     say({ type: 'input_audio_buffer.committed', item_id: `item_${i}` })
     say({ type: TRANSCRIBED, item_id: `item_${i}`, usage: { type: 'duration', seconds: 60 } })
-    say(created(`resp_${i}`))
+    say(began(`resp_${i}`))
     say(done(`resp_${i}`))
     await socket.takeType('response.done')
     const before = upstream.reached.length
@@ -127,9 +111,9 @@ test('responses that upstream begins during another one exceed a cap by at most 
   const { id, socket } = await open({ monthly_budget_usd: 1.6 })
   let responses = 0
   upstream.answer = (message, speak) => {
-    if (dig(message, 'type') === 'response.create') return speak(created('resp_long'))
+    if (dig(message, 'type') === 'response.create') return speak(began('resp_long'))
     responses += 1
-    speak(created(`resp_${responses}`))
+    speak(began(`resp_${responses}`))
     speak({
       ...done(`resp_${responses}`),
       response: { ...done(`resp_${responses}`).response, usage: usageOf(2_000, 8_000) },
@@ -172,7 +156,7 @@ test('several settlements that exceed a cap close the socket with one error and 
   const { id, socket } = await open({ monthly_budget_usd: 0.5 })
   const usage = { type: 'duration', seconds: 6_000 }
   // Upstream is still read for the bill of this response, so the socket is not over at the first refusal.
-  say(created('resp_open'))
+  say(began('resp_open'))
   await socket.takeType('response.created')
   for (const item of ['a', 'b', 'c']) say({ type: TRANSCRIBED, item_id: item, usage })
   assert.equal((await socket.closed()).code, 1008)
@@ -193,7 +177,7 @@ test('a changed discount applies to the next turn on an open socket, whichever s
   const { id, socket } = await open({})
   upstream.answer = (message, answer) => {
     if (dig(message, 'type') !== 'response.create') return
-    answer(created('resp_mine'))
+    answer(began('resp_mine'))
     answer(done('resp_mine'))
   }
   try {
@@ -202,7 +186,7 @@ test('a changed discount applies to the next turn on an open socket, whichever s
     await until('the first is billed', async () => (await upstream.costs(id)).length === 1)
     await until('the hold is renewed', async () => (await upstream.heldUsd(id)) === HOLD_USD / 2)
     await discount(0.25)
-    say(created('resp_theirs'))
+    say(began('resp_theirs'))
     say(done('resp_theirs'))
     await until('the second is billed', async () => (await upstream.costs(id)).length === 2)
   } finally {
@@ -218,7 +202,7 @@ test('after all its sockets have closed, a key holds nothing', async () => {
   upstream.answer = (message, answer) => {
     if (dig(message, 'type') !== 'response.create') return
     const response = `resp_${upstream.reached.length}`
-    answer(created(response))
+    answer(began(response))
     if (upstream.reached.length % 2 === 0) answer(done(response))
   }
   await Promise.all(
@@ -241,7 +225,7 @@ test('a turn that takes over the hold counts as a request, and is checked agains
   let begun = 0
   upstream.answer = (_message, answer) => {
     begun += 1
-    answer(created(`resp_rate_${begun}`))
+    answer(began(`resp_rate_${begun}`))
     answer(done(`resp_rate_${begun}`))
   }
   const codes: unknown[] = []

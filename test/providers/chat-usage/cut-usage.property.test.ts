@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { cutsOf, runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
-import { slicesOf, twoVersions } from './two-versions.ts'
-import { UsageCutter } from './usage-cutter.ts'
+import { slicesOf, twoVersions, UsageCutter } from './two-versions.ts'
 
 function cut(chunks: readonly Buffer[], cutter = new UsageCutter()): Buffer {
   const out = chunks.map((chunk) => cutter.write(chunk))

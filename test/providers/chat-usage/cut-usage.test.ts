@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { EVENT_BYTES_MAX } from '../../../src/metering/sse-events.ts'
 import { test } from '../../support/suite.ts'
-import { UsageCutter } from './usage-cutter.ts'
+import { UsageCutter } from './two-versions.ts'
 
 function through(...chunks: Buffer[]): string {
   const cutter = new UsageCutter()

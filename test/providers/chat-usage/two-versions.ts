@@ -1,5 +1,21 @@
 import fc from 'fast-check'
+import { cutUsage } from '../../../src/providers/chat-usage.ts'
+import { createMeter } from '../../../src/providers/surfaces.ts'
 import { anyCharacter } from '../../support/any-character.ts'
+
+/** The meter of a chat stream with injected usage, limited to removing it. */
+export class UsageCutter {
+  readonly #meter = createMeter('chat', 'text/event-stream', cutUsage)
+
+  write(chunk: Buffer): Buffer | null {
+    return this.#meter.write(chunk)
+  }
+
+  end(): Buffer | null {
+    this.#meter.end(false)
+    return this.#meter.remainder?.() ?? null
+  }
+}
 
 /** A chat stream as the same upstream sends it with and without requested usage, block by block. */
 export interface TwoVersions {
@@ -15,7 +31,6 @@ interface Habits {
   readonly comma: string
   readonly colon: string
   readonly pad: string
-  readonly isPretty: boolean
   readonly escapesUnicode: boolean
   readonly usageName: string
   /** The position of `usage` among the members of a chunk. */
@@ -32,7 +47,6 @@ const habits: fc.Arbitrary<Habits> = fc.record({
   comma: fc.constantFrom(',', ',', ', ', ' , ', ',\t'),
   colon: fc.constantFrom(':', ': ', ' : '),
   pad: fc.constantFrom('', '', ' '),
-  isPretty: fc.constant(false),
   escapesUnicode: fc.boolean(),
   usageName: fc.constantFrom('"usage"', '"usage"', '"usage"', '"us\\u0061ge"', '"\\u0075s\\u0061\\u0067e"'),
   usagePlace: fc.nat({ max: 8 }),
@@ -192,12 +206,10 @@ function both(
 }
 
 function event(members: readonly string[], fields: Fields, habits: Habits): string {
-  const { eol, dataField, comma, pad, isPretty } = habits
-  const newLine = `${eol}${dataField}`
-  const object = isPretty
-    ? `{${newLine}  ${members.join(`,${newLine}  `)}${newLine}}`
-    : `{${pad}${members.join(comma)}${pad}}`
-  return [...fields.before, `${dataField}${object}`, ...fields.behind, ''].map((line) => line + eol).join('')
+  const { eol, dataField, comma, pad } = habits
+  return [...fields.before, `${dataField}{${pad}${members.join(comma)}${pad}}`, ...fields.behind, '']
+    .map((line) => line + eol)
+    .join('')
 }
 
 function write(value: unknown, habits: Habits): string {
