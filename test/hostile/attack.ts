@@ -27,36 +27,32 @@ export async function attack(pair: Pair, { bytes, method }: Attack): Promise<Out
 }
 
 /** The bytes are refused, the connection closes, nothing goes upstream, and other clients are served. */
-export async function assertRefusedAndClosed(
-  pair: Pair,
-  bytes: Bytes | readonly Bytes[],
-  statuses: readonly number[] = [400],
-): Promise<RawReply> {
-  const before = pair.upstream.receivedBytes
-  const { reply, client } = await attack(pair, { bytes })
-  assert.ok(statuses.includes(reply.status), `${reply.statusLine} instead of ${statuses.join(' or ')}`)
-  assertOurs(reply)
+export async function assertRefusedAndClosed(...[pair, bytes, statuses]: Refused): Promise<RawReply> {
+  const { reply, client } = await attackRefused(pair, bytes, statuses)
   await client.closed()
   client.leave()
-  assert.equal(pair.upstream.receivedBytes, before, 'upstream got some of its bytes')
   await assertOthersServed(pair)
   return reply
 }
 
 /** Nothing goes upstream; if the connection stays open, its next request gets its own reply. */
-export async function assertRefused(
-  pair: Pair,
-  bytes: Bytes | readonly Bytes[],
-  statuses: readonly number[] = [400],
-): Promise<RawReply> {
-  const before = pair.upstream.receivedBytes
-  const { reply, client } = await attack(pair, { bytes })
-  assert.ok(statuses.includes(reply.status), `${reply.statusLine} instead of ${statuses.join(' or ')}`)
-  assertOurs(reply)
-  assert.equal(pair.upstream.receivedBytes, before, 'upstream got some of its bytes')
+export async function assertRefused(...[pair, bytes, statuses]: Refused): Promise<RawReply> {
+  const { reply, client } = await attackRefused(pair, bytes, statuses)
   await assertSameConnectionServed(pair, client, reply)
   await assertOthersServed(pair)
   return reply
+}
+
+type Refused = [pair: Pair, bytes: Bytes | readonly Bytes[], statuses?: readonly number[]]
+
+async function attackRefused(...[pair, bytes, statuses = [400]]: Refused): Promise<Outcome> {
+  const before = pair.upstream.receivedBytes
+  const outcome = await attack(pair, { bytes })
+  const { reply } = outcome
+  assert.ok(statuses.includes(reply.status), `${reply.statusLine} instead of ${statuses.join(' or ')}`)
+  assertOurs(reply)
+  assert.equal(pair.upstream.receivedBytes, before, 'upstream got some of its bytes')
+  return outcome
 }
 
 /** Our own replies have a request id and reveal nothing about the gateway's code. */

@@ -14,12 +14,15 @@ interface ClientOptions {
   readonly defaultHeaders: Record<string, string>
 }
 
-interface Sdk {
-  readonly name: string
-  readonly surface: 'messages' | 'chat'
+interface SdkErrors {
   readonly APIError: new (...args: never[]) => Error
   readonly RateLimitError: new (...args: never[]) => Error
   readonly BadRequestError: new (...args: never[]) => Error
+}
+
+interface Sdk extends SdkErrors {
+  readonly name: string
+  readonly surface: 'messages' | 'chat'
   create(options: ClientOptions, stream: boolean): PromiseLike<unknown>
   /** Reads the gateway's code from the error that this SDK throws. */
   codeOf(error: unknown): unknown
@@ -30,47 +33,43 @@ const prompt = [{ role: 'user' as const, content: 'May I pass?' }]
 const message = { model: 'claude-haiku-5-5', max_tokens: 1_000, messages: prompt }
 const completion = { model: 'gpt-6-luna', max_completion_tokens: 1_000, messages: prompt }
 
+function openai(name: string, errors: SdkErrors, create: Sdk['create']): Sdk {
+  const { APIError, RateLimitError, BadRequestError } = errors
+  return {
+    ...{ name, surface: 'chat', APIError, RateLimitError, BadRequestError, create },
+    codeOf: (error) => dig(error, 'code'),
+    detailsOf: (error) => dig(error, 'error.details'),
+  }
+}
+
+function anthropic(name: string, errors: SdkErrors, create: Sdk['create'], detailsAt: string): Sdk {
+  const { APIError, RateLimitError, BadRequestError } = errors
+  return {
+    ...{ name, surface: 'messages', APIError, RateLimitError, BadRequestError, create },
+    codeOf: (error) => dig(error, 'error.error.code'),
+    detailsOf: (error) => dig(error, detailsAt),
+  }
+}
+
 const sdks: readonly Sdk[] = [
-  {
-    name: 'openai 7',
-    surface: 'chat',
-    APIError: Openai7.APIError,
-    RateLimitError: Openai7.RateLimitError,
-    BadRequestError: Openai7.BadRequestError,
-    create: (options, stream) => new Openai7(options).chat.completions.create({ ...completion, stream }),
-    codeOf: (error) => dig(error, 'code'),
-    detailsOf: (error) => dig(error, 'error.details'),
-  },
-  {
-    name: 'openai 4',
-    surface: 'chat',
-    APIError: Openai4.APIError,
-    RateLimitError: Openai4.RateLimitError,
-    BadRequestError: Openai4.BadRequestError,
-    create: (options, stream) => new Openai4(options).chat.completions.create({ ...completion, stream }),
-    codeOf: (error) => dig(error, 'code'),
-    detailsOf: (error) => dig(error, 'error.details'),
-  },
-  {
-    name: '@anthropic-ai/sdk 1',
-    surface: 'messages',
-    APIError: Anthropic1.APIError,
-    RateLimitError: Anthropic1.RateLimitError,
-    BadRequestError: Anthropic1.BadRequestError,
-    create: (options, stream) => new Anthropic1(options).messages.create({ ...message, stream }),
-    codeOf: (error) => dig(error, 'error.error.code'),
-    detailsOf: (error) => dig(error, 'details'),
-  },
-  {
-    name: '@anthropic-ai/sdk 0.137',
-    surface: 'messages',
-    APIError: Anthropic0.APIError,
-    RateLimitError: Anthropic0.RateLimitError,
-    BadRequestError: Anthropic0.BadRequestError,
-    create: (options, stream) => new Anthropic0(options).messages.create({ ...message, stream }),
-    codeOf: (error) => dig(error, 'error.error.code'),
-    detailsOf: (error) => dig(error, 'error.error.details'),
-  },
+  openai('openai 7', Openai7, (options, stream) =>
+    new Openai7(options).chat.completions.create({ ...completion, stream }),
+  ),
+  openai('openai 4', Openai4, (options, stream) =>
+    new Openai4(options).chat.completions.create({ ...completion, stream }),
+  ),
+  anthropic(
+    '@anthropic-ai/sdk 1',
+    Anthropic1,
+    (options, stream) => new Anthropic1(options).messages.create({ ...message, stream }),
+    'details',
+  ),
+  anthropic(
+    '@anthropic-ai/sdk 0.137',
+    Anthropic0,
+    (options, stream) => new Anthropic0(options).messages.create({ ...message, stream }),
+    'error.error.details',
+  ),
 ]
 
 const bench = await startGatedBench({ settings: { budgetWaitMs: 0 } })

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { type PriceSettings, Prices } from '../../src/calls/call-plan.ts'
-import { type Quantities, UNIT_PRICES, UNITS, type Usage, type UsagePart } from '../../src/kernel/usage.ts'
+import {
+  NO_USAGE,
+  type Quantities,
+  UNIT_PRICES,
+  UNITS,
+  type Usage,
+  type UsagePart,
+} from '../../src/kernel/usage.ts'
 import { type Discount, NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { PriceBook, PriceVersion } from '../../src/pricing/price-book.ts'
@@ -50,17 +57,7 @@ export function partOf(units: Quantities, model: string | null = null): UsagePar
 }
 
 export function usageOf(parts: readonly UsagePart[], said: Partial<Usage> = {}): Usage {
-  return {
-    parts,
-    modelServed: null,
-    serviceTier: null,
-    speed: null,
-    geography: null,
-    stopReason: null,
-    freeRefusal: false,
-    suspect: false,
-    ...said,
-  }
+  return { ...NO_USAGE, parts, ...said }
 }
 
 export const MESSAGES: RatingContext = {

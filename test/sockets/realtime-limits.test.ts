@@ -98,16 +98,8 @@ test('a message with a model outside the allowlist is refused, and the session c
 
 test('ambiguous messages are refused to every key, and the socket stays open', async () => {
   const { socket } = await open()
-  const messages = [
-    'no json',
-    '[]',
-    '{"type":"response.create","type":"input_audio_buffer.clear"}',
-    '{"Type":"response.create"}',
-    '{"type":["response.create"]}',
-    '{"type":"response.create","response":{"model":"a","model":"b"}}',
-    '{"type":"session.update","session":{"audio":{"input":{"transcription":{"Model":"whisper-1"}}}}}',
-    '{"type":"session.update","session":{"model":7}}',
-  ]
+  // test/providers/realtime-events.test.ts has more of them.
+  const messages = ['no json', '{"type":"response.create","response":{"model":"a","model":"b"}}']
   for (const message of messages) {
     socket.send(message)
     const error = await socket.takeType('error')
