@@ -13,8 +13,7 @@ import { ambiguityAtEndpoint, unreadable } from '../providers/ambiguity.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-requests.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { bodyHeadOf, RequestReader } from '../providers/read-request.ts'
-import { NOT_READ, type RequestFacts } from '../providers/request-facts.ts'
-import { modelAsked } from '../providers/request-members.ts'
+import { modelAsked, NOT_READ, type RequestFacts } from '../providers/request-facts.ts'
 
 /** If a body is not complete after this time, the key is checked before the rest is read. */
 const BODY_MS_BEFORE_KEY_CHECK = 100

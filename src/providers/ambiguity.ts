@@ -2,8 +2,14 @@ import { AMBIGUOUS, isObject, NameTable, type Skimmed, UNREAD } from '../meterin
 import type { MultipartScan } from '../metering/multipart-scanner.ts'
 import type { Endpoint } from './endpoint.ts'
 import { asList } from './reading.ts'
-import { type Ambiguity, MODEL_NAME_CHARS_MAX, NOT_READ, type RequestFacts } from './request-facts.ts'
-import { INNER_NAMES, isGiven } from './request-members.ts'
+import {
+  type Ambiguity,
+  INNER_NAMES,
+  isGiven,
+  MODEL_NAME_CHARS_MAX,
+  NOT_READ,
+  type RequestFacts,
+} from './request-facts.ts'
 import reasons from './unreadable-reasons.json' with { type: 'json' }
 
 /** The message for each reason why a body cannot be read: the problem, and what to do. */

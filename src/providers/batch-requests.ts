@@ -21,7 +21,6 @@ import {
 } from '../metering/multipart-scanner.ts'
 import { ambiguityAtEndpoint, findAmbiguity } from './ambiguity.ts'
 import { JsonLines } from './batch-results.ts'
-import { CONTENT_MARKS } from './content-marks.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { isFileId, ModelNames, readModels } from './named-models.ts'
@@ -32,7 +31,13 @@ import {
   factsOfEntry,
   type ItemReader,
 } from './read-request.ts'
-import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from './request-facts.ts'
+import {
+  type Ambiguity,
+  CONTENT_MARKS,
+  type ItemFacts,
+  NO_ITEMS,
+  type RequestFacts,
+} from './request-facts.ts'
 import { SURFACES } from './surfaces.ts'
 
 export const ENTRIES_MAX = 100_000

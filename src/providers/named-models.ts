@@ -1,10 +1,9 @@
 import { limits } from '../kernel/limits.ts'
 import { type FoundModels, type NamedModels, NO_MODELS } from '../kernel/model-names.ts'
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
-import { MARKS } from './content-marks.ts'
 import type { Endpoint } from './endpoint.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from './request-facts.ts'
-import { isGiven, toolModel, typeOf } from './request-members.ts'
+import { isGiven, MARKS, MODEL_NAME_CHARS_MAX, type RequestFacts } from './request-facts.ts'
+import { toolModel, typeOf } from './request-tools.ts'
 import { SURFACES } from './surfaces.ts'
 
 /**

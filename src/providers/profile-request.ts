@@ -8,21 +8,20 @@ import {
 } from '../pricing/request-profile.ts'
 import { spokenCharacters } from './chat/audio.ts'
 import { imageTokens } from './chat/images.ts'
-import { MARKS } from './content-marks.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
 import { asksForSvg } from './named-models.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from './request-facts.ts'
 import {
   asLimit,
   asWord,
   elementsOf,
   isGiven,
   LIMITLESS,
+  MARKS,
+  MODEL_NAME_CHARS_MAX,
   modelAsked,
-  readTools,
-  typeOf,
-  USES_WITHOUT_LIMIT,
-} from './request-members.ts'
+  type RequestFacts,
+} from './request-facts.ts'
+import { readTools, typeOf, USES_WITHOUT_LIMIT } from './request-tools.ts'
 import { REPLY_READERS, SURFACES } from './surfaces.ts'
 
 export interface ProfiledRequest {

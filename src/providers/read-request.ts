@@ -17,11 +17,18 @@ import { JsonSkim } from '../metering/json-skim.ts'
 import { boundaryOf, FOREIGN_CHARSET, MultipartScanner } from '../metering/multipart-scanner.ts'
 import { ReadingPace } from '../metering/reading-pace.ts'
 import { ambiguousInnerName, findAmbiguity, unreadableFacts } from './ambiguity.ts'
-import { CONTENT_MARKS } from './content-marks.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ModelNames, otherModels, readToolModels } from './named-models.ts'
-import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from './request-facts.ts'
-import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
+import {
+  CONTENT_MARKS,
+  type ItemFacts,
+  isGiven,
+  NO_ITEMS,
+  NOT_READ,
+  REQUEST_MEMBERS,
+  type RequestFacts,
+} from './request-facts.ts'
+import { toolList } from './request-tools.ts'
 import { SURFACES } from './surfaces.ts'
 
 /** The content members of a conversation item, besides its tools. */

@@ -5,8 +5,7 @@ import { RESPONSE_EVENT } from './chat/responses.ts'
 import type { Endpoint } from './endpoint.ts'
 import { PLAIN_JSON, RequestReader } from './read-request.ts'
 import { asName, asObject } from './reading.ts'
-import { NOT_READ, type RequestFacts } from './request-facts.ts'
-import { isGiven } from './request-members.ts'
+import { isGiven, NOT_READ, type RequestFacts } from './request-facts.ts'
 
 export type ClientMessage =
   | { readonly kind: 'create'; readonly lane: string }

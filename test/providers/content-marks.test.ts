@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { objectShape, UNMARKED_VALUE, VALUE } from '../../src/metering/json-shape.ts'
 import { JsonSkim } from '../../src/metering/json-skim.ts'
-import { CONTENT_MARKS, MARKS } from '../../src/providers/content-marks.ts'
+import { CONTENT_MARKS, MARKS } from '../../src/providers/request-facts.ts'
 import { test } from '../support/suite.ts'
 
 const ELSEWHERE = [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { RequestProfile } from '../../src/pricing/request-profile.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { profileRequest } from '../../src/providers/profile-request.ts'
-import { LIMITLESS } from '../../src/providers/request-members.ts'
+import { LIMITLESS } from '../../src/providers/request-facts.ts'
 import { test } from '../support/suite.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
 

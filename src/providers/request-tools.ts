@@ -1,55 +1,10 @@
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { PRICE_TERMS } from '../pricing/modifiers.ts'
 import { NO_REQUEST_TOOLS, type RequestTools } from '../pricing/request-profile.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from './request-facts.ts'
+import { asLimit, isGiven, LIMITLESS } from './request-facts.ts'
 import type { ToolRules } from './surface.ts'
 
-/** The members that decide what a request may do and cost. Other members of a body are not read. */
-export const REQUEST_MEMBERS: readonly string[] = [
-  ...'model stream max_tokens max_completion_tokens max_output_tokens n best_of service_tier'.split(' '),
-  ...'speed inference_geo stream_options background previous_response_id conversation prompt'.split(' '),
-  ...'fallbacks tools moderation svg output_format input_file_id store thinking reasoning'.split(' '),
-  ...'reasoning_effort modalities size quality thread context_management compaction'.split(' '),
-  ...'mcp_servers multi_agent max_tool_calls web_search_options partial_images'.split(' '),
-  ...'chunking_strategy'.split(' '),
-]
-
-/** Names that are read inside these members. A duplicate makes the body ambiguous. */
-export const INNER_NAMES: ReadonlySet<string> = new Set([
-  ...'id type model tools max_uses max_tokens speed svg output_format size quality execution'.split(' '),
-  ...'environment include_usage edits previous_message_id search_context_size mode'.split(' '),
-])
-
-/** Whether a member is given. Many clients send null for an omitted member. */
-export function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
-}
-
-/** The requested model; null if there is none or it is unreadable. */
-export function modelAsked({ body: { model } }: RequestFacts): string | null {
-  return typeof model === 'string' && model.length <= MODEL_NAME_CHARS_MAX ? model : null
-}
-
-/** Stands for a limit that is missing or unreadable, whose number for upstream is unknown. */
-export const LIMITLESS = Number.MAX_SAFE_INTEGER
-
-/** A JSON value as a non-negative integer, including 1e3 and 8.0. Strings, -1 and 1.5 are limitless. */
-export function asLimit(value: unknown): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : LIMITLESS
-}
-
-/** The value as a word. A value that is not a string counts as an unknown word. */
-export function asWord(value: unknown): string | null {
-  if (!isGiven(value)) return null
-  return typeof value === 'string' ? value : ''
-}
-
-/** The elements of a list; null if the value is not a list. */
-export function elementsOf(value: unknown): readonly unknown[] | null {
-  if (!isGiven(value)) return []
-  return Array.isArray(value) ? value : null
-}
-
+/** How often upstream may use a tool whose request states no limit. */
 export const USES_WITHOUT_LIMIT = 8
 
 /** Tools that the client runs and describes. */
