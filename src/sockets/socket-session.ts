@@ -7,7 +7,6 @@ import type { ClientGate } from './client-gate.ts'
 import { ClientReader } from './client-reader.ts'
 import { ClientSide, SOCKET_CLOSE_MS } from './client-side.ts'
 import { type FramePart, OPCODE } from './frames.ts'
-import { MessageQueue } from './message-queue.ts'
 import { SocketInbox } from './socket-inbox.ts'
 import type { MeteredSocket, RefusedTurn } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'
@@ -52,7 +51,7 @@ export class SocketSession implements MeteredSocket {
       (part) => this.#clientPart(part),
       () => this.resume(),
     )
-    this.#inbox = metered && new SocketInbox(this, metered.gate, new MessageQueue(memory))
+    this.#inbox = metered && new SocketInbox(this, metered.gate, memory)
   }
 
   /** Resolves when both connections are closed and every turn is settled. */
