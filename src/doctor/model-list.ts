@@ -3,7 +3,8 @@ import type { EgressRules } from '../http/egress.ts'
 import { requestWhole } from '../http/request-whole.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
-import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
+import { providerCredential } from '../providers/credentials.ts'
+import { SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 
 const ANSWER_MS = 10_000
 const PAGE_BYTES_MAX = 4 * 1024 ** 2

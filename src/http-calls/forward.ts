@@ -13,8 +13,8 @@ import {
   protocolsForClient,
   protocolsForUpstream,
   providerCredential,
-  upstreamTarget,
-} from '../providers/surfaces.ts'
+} from '../providers/credentials.ts'
+import { upstreamTarget } from '../providers/surfaces.ts'
 import type { AdmittedCall, Call } from './call.ts'
 import type { Gateway, OnLeave } from './gateway.ts'
 import { type PreparedBody, prepareBody, returnsBatches, toUpstreamHeaders } from './permitted-changes.ts'

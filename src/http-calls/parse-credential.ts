@@ -6,8 +6,8 @@ import type { Surface } from '../kernel/vocabulary.ts'
 import { type Credential, refuseKey } from '../keys/credential.ts'
 import { claimsToBeOurs, keyKindOf } from '../keys/key-format.ts'
 import type { DigestKey } from '../keys/secrets.ts'
+import { CREDENTIAL_HEADERS, keyInHeader, keysInProtocols } from '../providers/credentials.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
-import { CREDENTIAL_HEADERS, keyInHeader, keysInProtocols } from '../providers/surfaces.ts'
 
 export interface CredentialOptions {
   readonly servicePrefix: string

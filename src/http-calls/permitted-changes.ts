@@ -14,9 +14,10 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
 import { applySplice, requestUsage, type Splice } from '../providers/chat-usage.ts'
+import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/credentials.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { RequestFacts } from '../providers/request-facts.ts'
-import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS, REPLY_READERS } from '../providers/surfaces.ts'
+import { REPLY_READERS } from '../providers/surfaces.ts'
 import type { RequestBody } from './read.ts'
 
 /** Headers that proxies add. They are removed, because the gateway is upstream's client. */

@@ -3,9 +3,10 @@ import { firstValue } from '../http/raw-headers.ts'
 import { callUpstream, type Upstream } from '../http/upstream-connection.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
+import { providerCredential } from '../providers/credentials.ts'
 import { pathOf } from '../providers/deferred-kinds.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
+import { createMeter, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 
 /** Requests of the gateway itself: it asks upstream for stored objects and their results. No key pays for them. */
 
