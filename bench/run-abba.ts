@@ -14,11 +14,23 @@ const PAIRS_MAX = 60
 /** One short measurement of one subject. */
 interface Round {
   readonly requestsPerSecond: number
-  /** Processor time per request: all threads, the main thread, and the busiest other thread, which is the database's. */
+  /**
+   * Processor time per request: all threads, the main thread, the busiest other thread, which is the database's, and the
+   * rest, in which V8 compiles and collects garbage.
+   */
   readonly cpuMicros: number
   readonly mainMicros: number
   readonly databaseMicros: number
+  readonly helperMicros: number
 }
+
+const FIGURES = [
+  'requestsPerSecond',
+  'cpuMicros',
+  'mainMicros',
+  'databaseMicros',
+  'helperMicros',
+] as const satisfies readonly (keyof Round)[]
 
 type Measure = (isWarm: boolean) => Promise<Round>
 
@@ -47,15 +59,19 @@ export async function runAbba(plan: Plan, workload: string): Promise<void> {
         if (pairs.length >= PAIRS_MIN && ratios.every(({ error }) => error <= PRECISION)) break
       }
       process.stdout.write(`\n${workload}, ${own.name} ÷ ${base.name}, medians of ${pairs.length} pairs\n`)
-      for (const figure of ['requestsPerSecond', 'cpuMicros', 'mainMicros', 'databaseMicros'] as const) {
-        const [mine, theirs] = (['own', 'base'] as const).map((side) =>
-          median(pairs.map((pair) => pair[side][figure])).toFixed(0),
-        )
-        const { shown } = estimate(pairs.map((pair) => pair.own[figure] / pair.base[figure]))
-        process.stdout.write(`  ${figure.padEnd(18)} ${mine} ÷ ${theirs} = ${shown}\n`)
-      }
+      for (const figure of FIGURES) process.stdout.write(`  ${figureLine(figure, pairs)}\n`)
     }),
   )
+}
+
+function figureLine(figure: keyof Round, pairs: readonly { readonly own: Round; readonly base: Round }[]) {
+  const [mine, theirs] = (['own', 'base'] as const).map((side) =>
+    median(pairs.map((pair) => pair[side][figure])).toFixed(0),
+  )
+  const line = `${figure.padEnd(18)} ${mine} ÷ ${theirs}`
+  // The bare pipe has one thread.
+  if (pairs.some((pair) => pair.own[figure] === 0 || pair.base[figure] === 0)) return line
+  return `${line} = ${estimate(pairs.map((pair) => pair.own[figure] / pair.base[figure])).shown}`
 }
 
 /** Starts a subject with an upstream of its own, warms it up, and hands over the function that measures one round. */
@@ -90,13 +106,17 @@ function withWarm(
         isMain: thread === pid,
         micros: ((seconds - (before.get(thread) ?? 0)) / requests) * 1e6,
       }))
-      const most = (isMain: boolean) =>
-        Math.max(0, ...used.filter((thread) => thread.isMain === isMain).map(({ micros }) => micros))
+      const mainMicros = used.find(({ isMain }) => isMain)?.micros ?? 0
+      const [databaseMicros = 0, ...helpers] = used
+        .flatMap(({ isMain, micros }) => (isMain ? [] : micros))
+        .sort((a, b) => b - a)
+      const helperMicros = helpers.reduce((sum, micros) => sum + micros, 0)
       return {
         requestsPerSecond,
         cpuMicros: cpuMicrosPerRequest,
-        mainMicros: most(true),
-        databaseMicros: most(false),
+        mainMicros,
+        databaseMicros,
+        helperMicros,
       }
     }
     await measure(false)
