@@ -10,6 +10,7 @@ const FULL = { TEST_SCALE: String(FULL_SCALE) }
 const RUNS: Readonly<Record<string, Run>> = {
   suite: ['test/run.ts', FULL],
   crash: ['test/crash/long-run.ts'],
+  'crash-postgres': ['test/crash/long-run.ts', { TEST_STORE: 'postgres' }],
   chaos: ['test/cluster/long-chaos.ts'],
   'node-versions': ['test/docs/long-node-versions.ts'],
   package: ['test/run.ts', {}, 'test/deploy/long-package.ts'],

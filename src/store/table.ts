@@ -1,4 +1,5 @@
 import { type ColumnKind, type ColumnType, snakeCase } from './columns.ts'
+import { compileLiteral } from './compile-literal.ts'
 
 type Row = Readonly<Record<string, unknown>>
 type ColumnTypes = Readonly<Record<string, ColumnType<unknown>>>
@@ -115,7 +116,7 @@ export function table<Columns extends ColumnTypes>(
           .map((column) => (alias === undefined ? column.name : `${alias}.${column.name}`))
           .join(', '),
         // The names and the types of the columns are one definition, so the record has these members.
-        read: (row) => readColumns(selected, row) as { [N in Member<Columns>]: ValueOf<Columns[N]> },
+        read: readerOf<{ [N in Member<Columns>]: ValueOf<Columns[N]> }>(selected),
       }
     },
   }
@@ -125,13 +126,13 @@ function includes(names: readonly string[], name: string): boolean {
   return names.includes(name)
 }
 
-function readColumns(columns: readonly Column[], row: Row): object {
-  const record: Record<string, unknown> = {}
-  for (const { member, name, kind } of columns) {
-    const value = row[name]
-    record[member] = value === null || value === undefined ? null : READERS[kind](value)
-  }
-  return record
+function readerOf<Record>(columns: readonly Column[]): (row: Row) => Record {
+  const members = columns.map(({ member, name, kind }, i) => {
+    const value = `from.${name}`
+    return `${member}: ${value} == null ? null : ${READERS[kind] === same ? value : `functions[${i}](${value})`}`
+  })
+  const readers = columns.map(({ kind }) => READERS[kind])
+  return compileLiteral(`{ ${members.join(', ')} }`, readers)
 }
 
 const same = (value: unknown): unknown => value

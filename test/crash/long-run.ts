@@ -1,6 +1,10 @@
+import { startPostgres } from '../support/postgres.ts'
+import { testStore } from '../support/test-store.ts'
 import { CrashRun } from './crash-run.ts'
 
 /** `npm run test:crash [seed] [kills]`: by default 200 kills. The printed seed repeats points and counts. */
+const server = testStore === 'postgres' ? await startPostgres() : null
+if (server !== null) process.env['TEST_POSTGRES_URL'] = server.url
 const seed = Number(process.argv[2] ?? Date.now() % 1_000_000)
 const kills = Number(process.argv[3] ?? 200)
 process.stdout.write(`seed ${seed}, ${kills} kills\n`)
@@ -27,3 +31,4 @@ process.stdout.write(
   `\n${kills} kills, ${run.summary}: every upstream call has one record, every answered call is charged\n`,
 )
 await run.close()
+await server?.stop()

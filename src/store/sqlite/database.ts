@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
+import { compileLiteral } from '../compile-literal.ts'
 import type { Batch, Operation, Operations, Snapshot, SyncMethods } from '../operations/operation.ts'
 import { boundValue, type Prepared, type Runnable } from '../operations/prepared.ts'
 import { type BoundValue, type Dialect, render } from '../operations/sql.ts'
@@ -53,15 +54,9 @@ export function statementRunner(db: DatabaseSync): RunStatement {
 
 /** Reads rows as arrays and copies them into objects, because SQLite's own objects are slow to create and to read. */
 function runPrepared(statement: StatementSync): RunPrepared {
-  const names = statement.columns().map(({ name }) => name)
-  const blank = Object.fromEntries(names.map((name) => [name, null]))
+  const members = statement.columns().map(({ name }, i) => `${JSON.stringify(name)}: from[${i}]`)
+  const rowOf = compileLiteral<SQLOutputValue[], Row>(`{ ${members.join(', ')} }`)
   statement.setReturnArrays(true)
-
-  function rowOf(cells: readonly SQLOutputValue[]): Row {
-    const row: Record<string, unknown> = { ...blank }
-    for (const [i, name] of names.entries()) row[name] = cells[i]
-    return row
-  }
 
   return (values) => {
     const bound = values.map((value) => boundValue(value, 'sqlite') as SQLInputValue)

@@ -1,0 +1,10 @@
+/**
+ * Compiles a literal of our own that reads `from`, and may call `functions`. To set 32 members by computed names takes
+ * 1.4 µs, a literal 0.06 µs, and each call is eight such records on its way to the database and back.
+ */
+export function compileLiteral<From, Made>(
+  literal: string,
+  functions: readonly unknown[] = [],
+): (from: From) => Made {
+  return new Function('functions', `return (from) => (${literal})`)(functions) as (from: From) => Made
+}
