@@ -8,3 +8,9 @@ export function compileLiteral<From, Made>(
 ): (from: From) => Made {
   return new Function('functions', `return (from) => (${literal})`)(functions) as (from: From) => Made
 }
+
+/** Compiles the list of these members. */
+export function compileList<Name extends string>(members: readonly Name[]) {
+  const literal = `[${members.map((member) => `from.${member}`).join(', ')}]`
+  return compileLiteral(literal) as <Value>(from: Readonly<Record<Name, Value>>) => Value[]
+}

@@ -4,6 +4,7 @@ import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
 import { columnOf, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import { applyDiscount, decideAdmission, OWN_UPSTREAM } from '../../ledger/decide-admission.ts'
+import { compileList } from '../compile-literal.ts'
 import { namesOf } from '../rows.ts'
 import type { BatchRows } from './batch-rows.ts'
 import {
@@ -20,21 +21,12 @@ import type { BoundValue } from './sql.ts'
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
 const INSERT_HOLDS = prepareInserts('hold', [
-  ...[
-    'account_id',
-    'key_id',
-    'person_id',
-    'budget_id',
-    'node_id',
-    'state',
-    'started_at_ms',
-    'month',
-    'day',
-    'requests',
-  ],
-  ...['hold_nanos', 'hold_list_nanos', 'account_hold_nanos', 'short_nanos', 'bound_nanos'],
+  ...['account_id', 'key_id', 'person_id', 'budget_id', 'node_id', 'state', 'started_at_ms', 'month', 'day'],
+  ...['requests', 'hold_nanos', 'hold_list_nanos', 'account_hold_nanos', 'short_nanos', 'bound_nanos'],
   ...OPENING_NAMES.map(columnOf),
 ])
+
+const openingColumns = compileList(OPENING_NAMES)
 
 /** Places the holds in `money`. Returns the answers, and the statements that write the holds. */
 export function admitCalls(
@@ -82,24 +74,13 @@ export function admitCalls(
     if (!opening.isCheckOnly) {
       const { holdNanos, holdListNanos, accountHoldNanos, shortNanos, boundNanos } = decision
       const state = opening.isStanding ? 'standing' : 'in_flight'
-      const row: BoundValue[] = [accountId, keyId, personId, budgetId, nodeId, state]
-      row.push(
-        atMs,
-        month,
-        day,
-        requestsOf(opening),
-        holdNanos,
-        holdListNanos,
-        accountHoldNanos,
-        shortNanos,
-        boundNanos,
-      )
-      const rating =
-        upstreamOf(account, opening.surface) === null
-          ? opening.rating
-          : OWN_UPSTREAM + opening.rating.slice(1)
-      for (const name of OPENING_NAMES) row.push(name === 'rating' ? rating : opening[name])
-      rows.push(row)
+      const isOwn = upstreamOf(account, opening.surface) !== null
+      const rated = isOwn ? { ...opening, rating: OWN_UPSTREAM + opening.rating.slice(1) } : opening
+      rows.push([
+        ...[accountId, keyId, personId, budgetId, nodeId, state, atMs, month, day, requestsOf(opening)],
+        ...[holdNanos, holdListNanos, accountHoldNanos, shortNanos, boundNanos],
+        ...openingColumns<BoundValue>(rated),
+      ])
       const none = { costNanos: 0n, lostNanos: 0n }
       const held = { heldNanos: holdNanos, accountHeldNanos: accountHoldNanos, shortNanos }
       money.change(key, { month, day, ...held, ...none })

@@ -98,21 +98,18 @@ export interface KeyRow extends CallOwner {
   readonly logRequests: boolean
 }
 
-/** What a settlement needs of a hold: what it frees, and what the call takes over. */
+/** What a call takes over from its hold as it is. */
+export const TAKEN_OVER = [
+  ...(['id', 'accountId', 'keyId', 'personId', 'startedAtMs', 'month', 'day', 'method', 'path'] as const),
+  ...(['surface', 'modelAsked', 'holdNanos', 'holdListNanos', 'priceVersion', 'rating', 'clientIp'] as const),
+  ...(['userAgent', 'socketId', 'sessionId', 'parentId'] as const),
+  ...(['objectId', 'children', 'childrenNanos', 'requests'] as const),
+]
+
+/** What a settlement needs of a hold: also what it frees. */
 const HOLD = tables.hold.select([
-  ...(['id', 'accountId', 'keyId', 'budgetId', 'personId', 'state', 'startedAtMs', 'month', 'day'] as const),
-  ...(['holdNanos', 'holdListNanos', 'accountHoldNanos', 'shortNanos', 'boundNanos', 'requests'] as const),
-  ...([
-    'method',
-    'path',
-    'surface',
-    'modelAsked',
-    'priceVersion',
-    'rating',
-    'clientIp',
-    'userAgent',
-  ] as const),
-  ...(['socketId', 'sessionId', 'objectId', 'parentId', 'children', 'childrenNanos'] as const),
+  ...TAKEN_OVER,
+  ...(['budgetId', 'state', 'accountHoldNanos', 'shortNanos', 'boundNanos'] as const),
 ])
 
 export type HoldRow = ReturnType<typeof HOLD.read>

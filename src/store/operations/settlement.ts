@@ -2,8 +2,9 @@ import type { Balance } from '../../ledger/account.ts'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
 import { CLOSING_NAMES, columnOf, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
 import { snakeCase } from '../columns.ts'
+import { compileList } from '../compile-literal.ts'
 import { present } from '../rows.ts'
-import type { BatchRows, ClosedCall, HoldRow } from './batch-rows.ts'
+import { type BatchRows, type ClosedCall, type HoldRow, TAKEN_OVER } from './batch-rows.ts'
 import { isLimited } from './money-rows.ts'
 import { type BulkStatement, prepareInserts, prepareUpdates } from './prepared.ts'
 import { ceilingsOf, type SettledCall, type Settlement } from './settlement-events.ts'
@@ -19,26 +20,13 @@ const CLOSING_COLUMNS = [
 /** What a hold knows of an object, and what a batch adds up. */
 const OBJECT_NAMES = ['objectId', 'children', 'childrenNanos', 'requests'] as const
 
-/** What a call takes over from its hold as it is. */
-const HOLD_NAMES = [
-  ...(['id', 'accountId', 'keyId', 'personId', 'startedAtMs', 'month', 'day', 'method', 'path'] as const),
-  ...([
-    'surface',
-    'modelAsked',
-    'holdNanos',
-    'holdListNanos',
-    'priceVersion',
-    'rating',
-    'clientIp',
-    'userAgent',
-  ] as const),
-  ...(['socketId', 'sessionId', 'parentId', ...OBJECT_NAMES] as const),
-]
-
-const INSERT_CALLS = prepareInserts('call', [...CLOSING_COLUMNS, ...HOLD_NAMES.map(snakeCase)])
+const INSERT_CALLS = prepareInserts('call', [...CLOSING_COLUMNS, ...TAKEN_OVER.map(snakeCase)])
 
 /** The one change of a closed call: the cost of an interrupted call has become known. */
 const SETTLE_LATE = prepareUpdates('call', [...CLOSING_COLUMNS, ...OBJECT_NAMES.map(snakeCase)], ['id'])
+
+const takenOver = compileList(TAKEN_OVER)
+const closingColumns = compileList(CLOSING_NAMES)
 
 const ROLLUP_KEY = ['account_id', 'day', 'model', 'key_id']
 const ROLLUP_COUNTS = ['requests', 'unpriced_requests', 'estimated_requests', ...Object.values(TOKEN_COLUMNS)]
@@ -69,7 +57,7 @@ export function settleCalls(closings: readonly CallClosing[], rows: BatchRows) {
     settlements.push(settlement)
     const values = closingValues(settlement, nowMs)
     if (isLate) late.push([...values, ...OBJECT_NAMES.map((name) => (hold ?? before)[name]), id])
-    else inserted.push([...values, ...HOLD_NAMES.map((name) => present(hold)[name])])
+    else inserted.push([...values, ...takenOver<BoundValue>(present(hold))])
   }
   const settled = closings.map((closing): Settled | null => {
     const { requestId } = closing
@@ -161,16 +149,11 @@ function endedAtMs({ closing, call }: Settlement, nowMs: number | null): number 
 function closingValues(settlement: Settlement, nowMs: number | null): BoundValue[] {
   const { closing, call, balance } = settlement
   const { input, output, cacheRead, cacheWrite } = closing.tokens
-  const values: BoundValue[] = [
-    closing.state,
-    endedAtMs(settlement, nowMs),
-    exceedsHold(closing, call),
-    lostOf(closing, call),
+  return [
+    ...[closing.state, endedAtMs(settlement, nowMs), exceedsHold(closing, call), lostOf(closing, call)],
+    ...[balanceOf(balance), ...closingColumns<BoundValue>(closing)],
+    ...[input, output, cacheRead, cacheWrite],
   ]
-  values.push(balanceOf(balance))
-  for (const name of CLOSING_NAMES) values.push(closing[name])
-  values.push(input, output, cacheRead, cacheWrite)
-  return values
 }
 
 function exceedsHold({ costNanos }: CallClosing, { holdNanos }: SettledCall): boolean {

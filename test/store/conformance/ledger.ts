@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { CREDITED_MAX } from '../../../src/ledger/account.ts'
 import type { CallClosing } from '../../../src/ledger/call.ts'
+import { NOTHING_USED } from '../../../src/ledger/call-columns.ts'
+import { assertConserved } from './conservation.ts'
 import {
   addKey,
   ask,
@@ -128,6 +130,24 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(bad.status, 'rejected')
     assert.equal(good.status, 'fulfilled')
     assert.equal((await subject.store.getBalance('default')).heldNanos, 2_000n)
+  })
+
+  test('a settlement that is sent again because its answer was lost is applied once', async (subject) => {
+    const { store } = subject
+    const sent = async (times: number) =>
+      await Promise.all(Array.from({ length: times }, () => store.settle(closing('req_1'))))
+    await store.admit(opening('req_1', 'a'))
+    // In the same batch, in a later one, and at the next start, without the answer of the admission.
+    const answers = [...(await sent(2)), ...(await sent(1))]
+    const owner = { accountId: 'default', budgetId: 'bud_a' }
+    answers.push(await store.settle(closing('req_1', { owner, costNanos: 9n })))
+    assert.equal(answers.filter(({ applied }) => applied).length, 1)
+    assert.equal((await month(subject, 'key_a'))?.['spent_nanos'], 800n)
+    assert.equal((await subject.rows('rollup'))[0]?.['requests'], 1n)
+    // The call is closed, so it cannot be interrupted either.
+    await store.settle(closing('req_1', { ...NOTHING_USED, state: 'interrupted' }))
+    assert.equal((await store.getCall('req_1'))?.state, 'settled')
+    await assertConserved(subject)
   })
 
   test('amounts beyond the range of doubles are exact', async (subject) => {
