@@ -5,6 +5,9 @@ import { type Command, decodeCommands, encodeCommands } from '../../src/store/sq
 import { test } from '../support/suite.ts'
 import { closing, opening } from './conformance/fixtures.ts'
 
+/** A closing without its optional members has them as undefined. */
+const NO_OPTIONS = { owner: undefined, losesRest: undefined }
+
 /** Any JavaScript string, including lone surrogates. */
 const text = fc
   .array(fc.oneof(fc.nat(0xffff), fc.constantFrom(0, 0x22, 0x5c, 0xd83d, 0xde00, 0x2028)), { maxLength: 12 })
@@ -75,12 +78,17 @@ test('an opening crosses the thread boundary unchanged, whatever its texts', () 
 
 test('a closing crosses the thread boundary unchanged, to the nanodollar', () => {
   fc.assert(
-    fc.property(anyClosing, (before) => assert.deepEqual(sent(['settle', before]), [['settle', before]])),
+    fc.property(anyClosing, (before) => {
+      assert.deepEqual(sent(['settle', before]), [['settle', { ...NO_OPTIONS, ...before }]])
+    }),
   )
 })
 
 const admit: Command = ['admit', { ...opening('r', 'k'), digest: Buffer.from([0, 0x80]) }]
-const settle: Command = ['settle', closing('r')]
+const settle: Command = [
+  'settle',
+  closing('r', { owner: { accountId: 'a', budgetId: 'b' }, losesRest: true }),
+]
 const balance: Command = ['getBalance', 'default']
 
 test('a batch crosses in order, as one text if it contains only openings and closings', () => {

@@ -3,7 +3,7 @@ import { compileLiteral } from '../compile-literal.ts'
 /** A record as a list without the names of its members, for JSON. The first element names its kind. */
 export type List = unknown[]
 
-/** How a member crosses. JSON has no bigint and no bytes, so these are converted. `optional`: absent, not null. */
+/** How a member crosses. JSON has no bigint and no bytes, so these are converted. `optional`: undefined, never null. */
 type Wire<Value> =
   | 'plain'
   | (undefined extends Value ? 'optional' : never)
@@ -25,7 +25,7 @@ export function codecOf<Of>(
   )
   const decoded = members.map(([name, wire], i) => {
     const value = `from[${i + 1}]`
-    if (wire === 'optional') return `...(${value} === null ? null : { ${name}: ${value} })`
+    if (wire === 'optional') return `${name}: ${value} ?? undefined`
     return `${name}: ${wire === 'plain' ? value : `functions[${i}].decode(${value})`}`
   })
   const functions = Object.values(wires)
