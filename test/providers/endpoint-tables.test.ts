@@ -42,6 +42,25 @@ test('exactly these endpoints mint a credential that bypasses the gateway', () =
   )
 })
 
+test('exactly these endpoints do not read or change stored objects', () => {
+  const stateless = allEndpoints().filter((endpoint) => !endpoint.stateful)
+  assert.deepEqual(
+    stateless.map(nameOf),
+    listed(`
+    messages POST /v1/messages, messages POST /v1/messages/count_tokens, messages POST /v1/complete,
+    messages GET /v1/models, messages GET /v1/models/{model}, chat POST /v1/chat/completions,
+    chat POST /v1/completions, chat POST /v1/responses, chat WS /v1/responses,
+    chat POST /v1/responses/compact, chat POST /v1/responses/input_tokens, chat POST /v1/embeddings,
+    chat POST /v1/decisions, chat POST /v1/moderations, chat POST /v1/images/edits,
+    chat POST /v1/images/generations, chat POST /v1/images/variations, chat POST /v1/audio/speech,
+    chat POST /v1/audio/transcriptions, chat POST /v1/audio/translations, chat GET /v1/models,
+    chat GET /v1/models/{model}, chat POST /v1/content_provenance_checks, chat WS /v1/realtime,
+    chat POST /v1/realtime/calls, chat WS /v1/realtime/translations, chat POST /v1/live/sessions,
+    chat WS /v1/live/sessions, chat POST /v1/fine_tuning/alpha/graders/validate,
+    chat GET /v1/webhook_event_types`),
+  )
+})
+
 test('a body is read only if it names the model, and uploads and configuration stream through', () => {
   for (const endpoint of allEndpoints()) {
     const inBody = ['json', 'multipart', 'batch_entries', 'batch_file'].includes(endpoint.model)
