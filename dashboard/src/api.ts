@@ -17,9 +17,11 @@ export type {
   PricedModel,
   PricePush,
 } from '../../src/api/prices.ts'
-export type { Bill, BilledCall, RequestRecord as Call } from '../../src/api/request.ts'
+export type { Bill, RequestRecord as Call } from '../../src/api/request.ts'
 export type { Usage, UsageBucketObject as Bucket } from '../../src/api/usage.ts'
 export type { Delivery, Webhook } from '../../src/api/webhook.ts'
+
+export type BilledCall = Answers['GET /gateway/v1/requests/{id}']
 
 /** Calls the gateway's API. The cookie of the session replaces the admin key. */
 

@@ -126,7 +126,6 @@ export type Bill = z.infer<typeof billSchema>
 export const requestWithBillSchema = requestSchema
   .extend({ bill: billSchema.optional() })
   .meta({ id: 'request_with_bill', description: 'A call, with its bill if requested.' })
-export type BilledCall = z.infer<typeof requestWithBillSchema>
 
 export const requestExpandQuery = z.strictObject({
   expand: f.choiceParameter('expand', ['bill'], 'Adds the `bill`: the cost of the call, line by line.'),

@@ -10,7 +10,7 @@ import { gateway, keys, PAGES, person } from './company.ts'
 const OF_OPERATORS =
   /^(Top up|Deduct|Credit back|Suspend|Move|Push a list|Set price|Use as fallback|New account|Change account)/
 const OF_ADMINS =
-  /^(New|Create|Change|Rename|Rotate|Revoke|Block|Unblock|Edit|Turn|Send a test|Delete|Retry|Approve)/
+  /^(New|Create|Change|Rename|Rotate|Revoke|Block|Unblock|Edit|Turn|Send a test|Delete|Retry|Approve)(?![a-z])/
 
 const ALL = Object.keys(PAGES)
 const NOT_OF_KEYS = ['me', 'device', 'account', 'accounts']
@@ -57,7 +57,11 @@ test('an API key reads its own record, usage and calls', async () => {
 test('a member reads the own pages, and a viewer who signed in has keys too', async () => {
   const member = await signInPerson(gateway, 'Mary Member')
   const page = await person.visit('/dashboard/me', DESKTOP, member.headers.cookie)
-  await visitAll(page, ['overview', 'usage', 'requests', 'prices'], [OF_OPERATORS, /^(Change|Set|Block)/])
+  await visitAll(
+    page,
+    ['overview', 'usage', 'requests', 'prices'],
+    [OF_OPERATORS, /^(Change|Set|Block)(?![a-z])/],
+  )
   const viewer = await signInPerson(gateway, 'Vera Viewer', 'viewer')
   const other = await person.visit('/dashboard/me', DESKTOP, viewer.headers.cookie)
   await other.getByRole('button', { name: 'Create your first key' }).waitFor()
