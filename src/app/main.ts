@@ -181,10 +181,11 @@ async function serve(opened: Opened, certificate: Certificate | null) {
       retention?.stop()
       await modelProbe.stop()
       await deferrals.stop()
-      await signIn?.stop()
+      const checksEnd = signIn?.stop()
       router.cancel()
       dashboard.cancel()
       const cutStreams = await drain(server, created, config.drainMs)
+      await checksEnd
       await metrics?.close()
       await close(opened, created, webhooks)
       return { cutStreams }

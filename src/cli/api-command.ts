@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
 import { rawNumber } from '../kernel/money.ts'
-import type {
-  AnswerName,
-  ApiAnswer,
-  ApiList,
-  Client,
-  CommandOptions,
-  ObjectOf,
-  QueryFields,
+import {
+  type AnswerName,
+  type ApiAnswer,
+  type ApiList,
+  type Client,
+  type CommandOptions,
+  type ObjectOf,
+  openClient,
+  type QueryFields,
 } from './client.ts'
 import { collect, examples, Failure, UsageError } from './command.ts'
 import { connect, findAccount, findKey, findPerson } from './find-by-name.ts'
@@ -18,7 +19,8 @@ import { outputStyle, print, printData, printResult, shownText } from './termina
 /**
  * A command that sends one request: its name and arguments (empty if the group has no subcommands), its summary and its
  * request. In the path, `<key>` is a key by its id, name, prefix or last characters, `<account>` an account by its id or
- * name, and `<person>` a person by the id, email address or name; other arguments are ids. All other arguments and options are fields of the body, or parameters of a GET.
+ * name, and `<person>` a person by the id, email address or name; other arguments are ids. All other arguments and options
+ * are fields of the body, or parameters of a GET. The field `account` is an account by its id or name.
  */
 export type ApiCommand<Name extends AnswerName = AnswerName> = readonly [
   usage: string,
@@ -153,6 +155,8 @@ export async function prepareRequest(
     if (!template.includes(`<${name}>`)) fields[name] = name.endsWith('_usd') ? amountField(value) : value
   if (method === 'PATCH' && Object.keys(fields).length === 0)
     throw new UsageError('There is nothing to change. Add an option, such as --monthly-budget 200.')
+  if (typeof fields['account'] === 'string')
+    fields['account'] = await findAccount(openClient(options), fields['account'])
   const path = await pathOf(template, args, client)
   const account = acceptsAll(row) ? await client.everyAccount() : undefined
   return { client, path, fields, query: { ...(fields as QueryFields), account } }

@@ -40,7 +40,7 @@ const MEMBERS: readonly FieldOption[] = [
 ]
 
 const MOVE: readonly FieldOption[] = [
-  ['--to <account>', 'account', 'id of the new account', { isRequired: true }],
+  ['--to <account>', 'account', 'the new account (id or name)', { isRequired: true }],
 ]
 
 const help = '\n<person> is the id, the email address or the name of a person.'

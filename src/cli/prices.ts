@@ -10,7 +10,7 @@ import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
 import { scaleRates } from '../pricing/scale-rates.ts'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
 import type { Client, CommandOptions } from './client.ts'
-import { examples, Failure, UsageError } from './command.ts'
+import { examples, Failure } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { overlayWarnings } from './overlay-warnings.ts'
 import { renderRecord, renderRecords } from './records.ts'
@@ -55,7 +55,7 @@ const MORE: readonly FieldOption[] = [
     'like',
     'start from the entry of this model; rates change in proportion to --input and --output',
   ],
-  ['--provider <name>', 'provider', 'openai or anthropic, for a new model without --like'],
+  ['--provider <name>', 'provider', 'openai or anthropic (whoever offers the model, or a similar one)'],
   ['--context-window <tokens>', 'context_window_tokens', 'the largest prompt with its answer'],
   ['--max-output <tokens>', 'max_output_tokens', 'the longest answer'],
   ['--effective-from <time>', 'effective_from', 'when the price begins (now)'],
@@ -65,7 +65,7 @@ const SET = {
   options: [...RATES, ...MORE],
   examples: [
     'tollgate prices set gpt-6.3-sol --like gpt-6.2-sol',
-    'tollgate prices set my-model --provider openai --input 2 --output 10 --cache-read 0.2',
+    'tollgate prices set my-model --input 2 --output 10 --cache-read 0.2',
   ],
 }
 
@@ -132,12 +132,8 @@ async function setPrice(model: string, options: CommandOptions): Promise<void> {
       : { rates: { ...likeRates, standard: { ...likeRates?.standard, ...rates } } }),
     ...(given['effective_from'] === undefined ? {} : { effective_from: given['effective_from'] }),
   }
-  const { value, text } = await client
-    .request('price', 'PUT', `${PATH}/${encodeURIComponent(model)}`, { body })
-    .catch((error: unknown): never => {
-      if (!(error instanceof UsageError) || error.param !== 'provider' || given['provider']) throw error
-      throw new UsageError(`${shownText(model)} has no provider yet: add --provider or --like.`)
-    })
+  const path = `${PATH}/${encodeURIComponent(model)}` as const
+  const { value, text } = await client.request('price', 'PUT', path, { body })
   await print(options.json ? `${text}\n` : renderRecord(value, outputStyle(options)))
 }
 

@@ -8,12 +8,21 @@ import {
   setPriceFields,
 } from '../api/prices.ts'
 import { refuse } from '../kernel/errors.ts'
+import { SURFACE_NAMES } from '../kernel/vocabulary.ts'
 import { appliedAt, buildBook, type PriceLayers, type SetPrice } from '../pricing/build-book.ts'
 import { compareVersions, isJump, type VersionComparison } from '../pricing/compare-versions.ts'
 import { instantMs } from '../pricing/compile-version.ts'
 import { loadLayers, loadLayersGently, readPriceList, readSetPrice } from '../pricing/load-book.ts'
-import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
+import {
+  findModel,
+  type ModelPrice,
+  type PriceVersion,
+  suggestModel,
+  versionAt,
+} from '../pricing/price-book.ts'
+import type { SetPriceEntry } from '../pricing/price-file.ts'
 import { BUILT_IN_LIST, type ListConflict, type MergedList, mergeLists } from '../pricing/price-list.ts'
+import { PRICE_TERMS } from '../pricing/price-terms.ts'
 import {
   defineRoute,
   formatInstant,
@@ -22,6 +31,7 @@ import {
   type Refused,
   refused,
   replyEmpty,
+  type ServingNode,
 } from './route.ts'
 
 /** Prices are checked here, and stored for all nodes. */
@@ -103,11 +113,13 @@ export const setPrice = defineRoute({
   summary: 'Set the price of a model',
   description:
     'Each request adds a dated price; one for the same instant replaces it. The latest that has begun applies. This node uses ' +
-    'it at once, every other node within 2 seconds.',
+    'it at once, every other node within 2 seconds. The `provider` of a new model is by default the one that offers it, else the ' +
+    'one of the most similar name.',
   body: setPriceFields,
-  async handle({ id, body, actor, atMs }, { store, node: { prices } }) {
+  async handle({ id, body, actor, atMs }, { store, node }) {
     const model = modelIn(id)
     if (typeof model !== 'string') return model
+    const { prices } = node
     const { effective_from, ...given } = body
     const read = readSetPrice(given)
     if (read.kind === 'refused') return refusePrices(read.problems)
@@ -119,11 +131,12 @@ export const setPrice = defineRoute({
         'conflict',
         `The price file of this node names ${model}, and it applies before set prices. Remove the model from the file, and send SIGHUP.`,
       )
-    const set: SetPrice = { model, effectiveFromMs, entry: read.value }
+    const entry = withProvider(read.value, model, effectiveFromMs, node)
+    const set: SetPrice = { model, effectiveFromMs, entry }
     const shown = {
       object: 'price',
       id: model,
-      ...read.value,
+      ...entry,
       effective_from: formatInstant(effectiveFromMs),
     } as const
     if (changesNothing(set, layers, effective_from === undefined)) return shown
@@ -133,11 +146,25 @@ export const setPrice = defineRoute({
     const next = loadLayers({ ...layers, sets: [...others, set] }, effectiveFromMs)
     if (next.kind === 'refused') return refusePrices(next.problems)
     const change = { actor, version: versionAt(next.value, atMs).id, models: [model], atMs }
-    await store.setPrice({ model, effectiveFromMs, entry: JSON.stringify(read.value) }, change)
+    await store.setPrice({ model, effectiveFromMs, entry: JSON.stringify(entry) }, change)
     await prices.refresh()
     return shown
   },
 })
+
+/** A model stays with its provider. A new one belongs to whoever offers it, else to the provider of the most similar name. */
+function withProvider(entry: SetPriceEntry, model: string, atMs: number, node: ServingNode): SetPriceEntry {
+  if (entry.provider !== undefined) return entry
+  const version = versionAt(node.prices.book, atMs)
+  const offering = SURFACE_NAMES.find((surface) => node.offered(surface)?.has(model))
+  const similar = suggestModel(version.names.keys(), model)
+  const provider =
+    findModel(version, model)?.provider ??
+    (offering && PRICE_TERMS[offering].provider) ??
+    findModel(version, similar)?.provider ??
+    PRICE_TERMS.chat.provider
+  return { provider, ...entry }
+}
 
 /** Whether the price applies already, or is the same as the one for this instant. */
 function changesNothing(set: SetPrice, { sets }: PriceLayers, isNow: boolean): boolean {

@@ -37,7 +37,7 @@ function rateChanges(before: ModelEntry, after: ModelEntry): readonly RateChange
   })
 }
 
-function ratesOf({ rates }: ModelEntry): ReadonlyMap<string, string> {
+function ratesOf({ rates, endpoints = {} }: ModelEntry): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   const collect = (value: object, path: readonly string[]): void => {
     for (const [name, rate] of Object.entries(value)) {
@@ -47,6 +47,7 @@ function ratesOf({ rates }: ModelEntry): ReadonlyMap<string, string> {
     }
   }
   collect(rates, [])
+  collect(endpoints, [])
   return found
 }
 

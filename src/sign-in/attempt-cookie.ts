@@ -51,10 +51,10 @@ export function attemptCookie(value: string, isSecure: boolean): readonly string
   return ['set-cookie', [...parts, ...(isSecure ? ['Secure'] : [])].join('; ')]
 }
 
-/** The query may have any printable ASCII but `#` and a backslash. */
-const DASHBOARD_PAGE = /^\/dashboard(\/[\w/-]*)?(\?[!-"$-[\]-~]*)?$/
+const DASHBOARD_PAGE = /^\/dashboard(\/[\w/-]*)?(\?[^#\\\p{Cc}]*)?$/u
 
 /** Only a page of the dashboard: any other address might be another site's. */
 export function returnPath(given: string | null): string {
-  return given !== null && DASHBOARD_PAGE.test(given) ? given : '/dashboard'
+  if (given === null || !DASHBOARD_PAGE.test(given)) return '/dashboard'
+  return given.replace(/[^!-~]/gu, encodeURIComponent)
 }

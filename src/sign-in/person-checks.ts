@@ -18,15 +18,13 @@ const CHECKED_FOR_MS = 3_600_000
 /** At most two requests per second. */
 const PAUSE_MS = 500
 const IDLE_MS = 15_000
-const STOP_MS = 1_000
+/** As long as the provider may take to answer. */
+const STOP_MS = 10_000
 
 export interface CheckDoor {
   readonly settings: Pick<SignInConfig, 'rules' | 'groupsClaim' | 'emailClaim' | 'allowedDomains'>
   readonly provider: Pick<IdentityProvider, 'refresh'>
-  readonly store: Pick<
-    Store,
-    'claimCheck' | 'claimDueCheck' | 'blockLeaver' | 'updateCheckedRole' | 'replaceRefreshToken'
-  >
+  readonly store: Pick<Store, 'claimCheck' | 'claimDueCheck' | 'blockLeaver' | 'confirmPerson'>
   readonly clock: Clock
   readonly log: Log
   readonly node: string
@@ -63,7 +61,7 @@ export class PersonChecks {
 
   async stop(): Promise<void> {
     this.#stopping.abort()
-    // A provider may be slow. Nothing is lost if its answer comes too late.
+    // The answer may have a new refresh token, in place of one that the provider no longer accepts.
     await unlessLate(this.#loop.ended(), STOP_MS)
   }
 
@@ -99,9 +97,9 @@ export class PersonChecks {
       recheckWaitingCalls()
       return
     }
-    if (role !== person.role) await store.updateCheckedRole(person, role, clock.nowMs())
-    if (answer.kind === 'confirmed' && answer.refreshToken !== null)
-      await store.replaceRefreshToken(person, tokenSealer.seal(new Secret(answer.refreshToken), record))
+    const token = answer.kind === 'confirmed' ? answer.refreshToken : null
+    const sealed = token === null ? null : tokenSealer.seal(new Secret(token), record)
+    await store.confirmPerson(person, role, sealed, clock.nowMs())
   }
 }
 

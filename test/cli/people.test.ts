@@ -20,7 +20,7 @@ test('people are listed, shown, limited, blocked and moved, and what new people 
     [['block', 'ada@example.com'], /\nstatus +blocked\n/],
     [['list', '--status', 'blocked', '--json'], new RegExp(`"id":"${id}"`)],
     [['unblock', 'ID'], /\nstatus +active\n/],
-    [['move', 'ID', '--to', String(account)], new RegExp(`\\naccount_id +${account}\\n`)],
+    [['move', 'ID', '--to', 'Search'], new RegExp(`\\naccount_id +${account}\\n`)],
     [
       ['set-defaults', '--keys-max', '3', '--monthly-budget', '50'],
       /(^|\n)keys_max +3\n(.*\n)*monthly_budget_usd +50\n/,

@@ -85,7 +85,12 @@ test('names that upstream does not offer are counted together, cause no event, a
   for (const model of ['gpt-9-nova', 'gpt-9-nova', 'invented-1', 'invented-2'])
     assert.equal(await call('/v1/chat/completions', model, key), 400)
   // A model that answers exists, whatever the list says. It was called on the Messages surface.
+  const calledAtMs = Date.now()
   assert.equal(await call('/v1/messages', 'claude-hidden', gateway.apiKey), 200)
+  await until('the call is listed, with its time', async () => {
+    const hidden = (await missing()).find(({ model }) => model === 'claude-hidden')
+    return hidden !== undefined && Date.parse(hidden.last_at ?? '') >= calledAtMs
+  })
   assert.equal(await call('/v1/messages', 'claude-hidden', key), 400)
   const shown = (await missing())
     .filter(({ last_at }) => last_at !== null)

@@ -29,6 +29,7 @@ closeAfter(gateway, changed, upstream)
 
 interface Model {
   readonly id: string
+  readonly provider: string
   readonly source: string
   readonly effective_from: string | null
   readonly prices: { readonly rates: { readonly standard: Readonly<Record<string, string>> } }
@@ -132,6 +133,19 @@ test('a capped key calls a model as soon as its price is set, and pays it', asyn
   assert.deepEqual((await priceEvents())[0]?.data.prices.models, ['house/model:1'])
 })
 
+test('the provider of a new model is whoever offers it, else that of a similar name, else the Chat API’s', async () => {
+  const providers: unknown[] = []
+  for (const name of ['claude-opus-99', 'house-claude', 'something']) {
+    const path = `/gateway/v1/prices/${name}`
+    const first = await ask('PUT', path, { json: RATES })
+    const again = await ask('PUT', path, { json: RATES })
+    assert.deepEqual([first.status, again.status], [200, 200], JSON.stringify(again.body))
+    providers.push((await modelNamed(name))?.provider)
+    await ask('DELETE', path)
+  }
+  assert.deepEqual(providers, ['anthropic', 'openai', 'openai'])
+})
+
 test('a price that cannot be used is refused with the member it names, and changes nothing', async () => {
   const bad = [
     [{ rates: { standard: { input: '-1', output: '2' } } }, /rates\.standard\.input/],
@@ -153,10 +167,12 @@ test('a price that cannot be used is refused with the member it names, and chang
 
 test('a pushed list adds its changes once, and large jumps need force', async () => {
   const list = BUILT_IN_LIST
+  const decisions = (input: string) => ({ '/v1/decisions': { standard: { input, output: '1' } } })
+  const rates = { standard: { input: '1', output: '2' } }
   const change = {
     id: 'test-1',
     effective_from: '2026-01-02',
-    models: [{ id: 'pushed-model', provider: 'openai', rates: { standard: { input: '1', output: '2' } } }],
+    models: [{ id: 'pushed-model', provider: 'openai', rates, endpoints: decisions('1') }],
   }
   const next = { ...list, revision: 1_000, changes: [...list.changes, change] }
   const push = (body: object) => ask('POST', '/gateway/v1/prices/push', { json: body })
@@ -187,6 +203,13 @@ test('a pushed list adds its changes once, and large jumps need force', async ()
     effective_from: '2026-01-04',
     models: [{ id: 'pushed-model', rates: { standard: { input: '5', output: '2' } } }],
   }
+  const dearer = {
+    id: 'test-decisions',
+    effective_from: '2026-01-03',
+    models: [{ id: 'pushed-model', endpoints: decisions('5') }],
+  }
+  const ofEndpoint = await push({ ...next, revision: 1_002, changes: [...next.changes, dearer] })
+  assert.equal(ofEndpoint.status, 409, 'rates of an endpoint jump too')
   const jumping = { ...next, revision: 1_002, changes: [...next.changes, jump] }
   const refused = await push(jumping)
   assert.equal(refused.status, 409)

@@ -204,13 +204,7 @@ const elsewhere = [
   ...['https://evil.test', '//evil.test', '/\\evil.test', '\\\\evil.test', '/dashboard\\@evil.test'],
   ...['/dashboard.evil.test', '/dashboard@evil.test', 'dashboard', '/Dashboard', '/', '', ' /dashboard'],
   ...['/dashboard#x', '/dashboard?a=#x', '/dashboard?a=\\x', '/dashboard/..%2f', '/dashboard/../x'],
-  ...[
-    '/dashboard\r\nset-cookie: a=b',
-    '/dashboard?\r\nx: y',
-    '/dashboard?a=\u0000',
-    '/dashboard?é',
-    '/v1/keys',
-  ],
+  ...['/dashboard\r\nset-cookie: a=b', '/dashboard?\r\nx: y', '/dashboard?a=\u0000', '/v1/keys'],
   ...['javascript:alert(1)', 'data:text/html,x', '/dashboard/%0d%0a'],
 ]
 
@@ -219,6 +213,8 @@ test('a sign-in returns to a page of the dashboard only', async () => {
     const { headers } = await signIn({}, undefined, returnTo)
     assert.equal(headers.get('location'), '/dashboard', JSON.stringify(returnTo))
   }
+  const { headers } = await signIn({}, undefined, '/dashboard/keys?search=zoë lab&x=%20')
+  assert.equal(headers.get('location'), '/dashboard/keys?search=zo%C3%AB%20lab&x=%20')
 })
 
 test('signing out ends the session, and names the page of the provider that ends its session', async () => {

@@ -20,7 +20,7 @@ const TO_CHECK = sql`
 const claimCheck = atomic(function* (id: string, sinceMs: number, atMs: number) {
   const [row] = yield sql`${TO_CHECK} AND id = ${id} AND checked_at_ms <= ${sinceMs} ${FOR_UPDATE}`
   if (row === undefined) return null
-  yield* markChecked(id, yield* currentTime(atMs))
+  yield* markAsked(id, yield* currentTime(atMs))
   return recordOf<PersonToCheck>(row)
 })
 
@@ -39,16 +39,21 @@ const claimDueCheck = atomic(function* (node: string, atMs: number): Operation<C
   const due = yield sql`${TO_CHECK} AND ${isDue} LIMIT ${DUE_MAX} ${FOR_DELETE}`
   for (const row of due) {
     const id = text(row, 'id')
-    yield* markChecked(id, nowMs)
     const keys = yield sql`SELECT id FROM api_key WHERE person_id = ${id} AND ${isUsable(nowMs)} LIMIT 1`
-    if (keys.length > 0) return { kind: 'person', person: recordOf<PersonToCheck>(row) }
+    if (keys.length > 0) {
+      yield* markAsked(id, nowMs)
+      return { kind: 'person', person: recordOf<PersonToCheck>(row) }
+    }
+    yield updateRow('person', id, { checkDueMs: nextCheckMs(id, nowMs) })
   }
   return { kind: 'keyless' }
 })
 
-function* markChecked(id: string, nowMs: number): Operation<void> {
-  yield sql`
-    UPDATE person SET checked_at_ms = ${nowMs}, check_due_ms = ${nextCheckMs(id, nowMs)} WHERE id = ${id}`
+/** Without an answer, the person is due again after this time: a leaver must not keep working for a day. */
+const RETRY_MS = 3_600_000
+
+function* markAsked(id: string, nowMs: number): Operation<void> {
+  yield updateRow('person', id, { checkedAtMs: nowMs, checkDueMs: nowMs + RETRY_MS })
 }
 
 /** Null: the person was blocked or moved, or has signed in, since the provider was asked. */
@@ -68,21 +73,25 @@ const blockLeaver = atomic(function* (asked: PersonToCheck, atMs: number): Opera
   return true
 })
 
-/** The rules now give another role, which all sessions of the person have at once. */
-const updateCheckedRole = atomic(function* (asked: PersonToCheck, role: PersonRole, atMs: number) {
+/**
+ * The provider still knows the person, who is due again tomorrow. All sessions have the role that the rules give now. The
+ * provider may give a new refresh token for the old one; null: it did not.
+ */
+const confirmPerson = atomic(function* (
+  asked: PersonToCheck,
+  role: PersonRole,
+  refreshToken: Uint8Array | null,
+  atMs: number,
+): Operation<void> {
   const locked = yield* lockAsked(asked, atMs)
   if (locked === null) return
-  yield updateRow('person', asked.id, { role })
-  const after = present(yield* readPerson(asked.id, locked.nowMs))
-  yield* recordUpdate(locked.person, after, SYSTEM, locked.nowMs)
+  const { person: before, nowMs } = locked
+  const checkDueMs = nextCheckMs(before.id, nowMs)
+  yield updateRow('person', before.id, { role, checkDueMs, refreshToken: refreshToken ?? undefined })
+  yield* recordUpdate(before, present(yield* readPerson(before.id, nowMs)), SYSTEM, nowMs)
 })
 
-/** The provider may give a new refresh token for the old one. A block, or a sign-in since, wins. */
-function* replaceRefreshToken({ id, refreshToken }: PersonToCheck, next: Uint8Array): Operation<void> {
-  yield sql`UPDATE person SET refresh_token = ${next} WHERE id = ${id} AND refresh_token = ${refreshToken}`
-}
-
 export const PERSON_CHECKS = {
-  brief: { claimCheck, claimDueCheck, blockLeaver, updateCheckedRole, replaceRefreshToken },
+  brief: { claimCheck, claimDueCheck, blockLeaver, confirmPerson },
   reads: {},
 }

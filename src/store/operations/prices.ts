@@ -119,28 +119,25 @@ function* listUnpricedModels(fromMs: number): Operation<readonly UnpricedModel[]
   }))
   for (const row of passed) {
     const [model, day] = [text(row, 'model'), text(row, 'day')]
-    const surface = yield* surfaceOf(model, day)
-    if (surface === null) continue
-    models.push({
-      model,
-      surface,
-      refused: 0,
-      passed: Number(text(row, 'calls')),
-      lastAtMs: startOfDayMs(day),
-    })
+    const last = yield* lastCallOf(model, day)
+    if (last !== null) models.push({ model, ...last, refused: 0, passed: Number(text(row, 'calls')) })
   }
   return models
 }
 
-/** The sums of a day do not say where a model was called, so one of its calls is looked up. */
-function* surfaceOf(model: string, day: string): Operation<Surface | null> {
+/** The sums of a day do not say where and when a model was called, so the latest call of one of its keys is looked up. */
+function* lastCallOf(
+  model: string,
+  day: string,
+): Operation<Pick<UnpricedModel, 'surface' | 'lastAtMs'> | null> {
   const dayMs = startOfDayMs(day)
   const [call] = yield sql`
-    SELECT surface FROM call WHERE ${and([
+    SELECT surface, started_at_ms FROM call WHERE ${and([
       sql`key_id = (SELECT key_id FROM rollup WHERE day = ${day} AND model = ${model} AND unpriced_requests > 0 LIMIT 1)`,
       ...startedWithin(dayMs, dayMs + DAY_MS),
-    ])} AND unpriced AND coalesce(model_served, model_asked) = ${model} LIMIT 1`
-  return call === undefined ? null : (text(call, 'surface') as Surface)
+    ])} AND unpriced AND coalesce(model_served, model_asked) = ${model} ORDER BY id DESC LIMIT 1`
+  if (call === undefined) return null
+  return { surface: text(call, 'surface') as Surface, lastAtMs: number(call, 'started_at_ms') }
 }
 
 export const PRICES = {

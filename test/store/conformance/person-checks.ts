@@ -6,13 +6,17 @@ import { addPerson, createKey, DAY_MS, personOf } from './person-fixtures.ts'
 import { promisesOf } from './promise.ts'
 
 const TOKEN = Buffer.from('sealed')
+const HOUR_MS = 3_600_000
 
 export function personCheckConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
+  /** Claims the person who is due, whom the provider then confirms. */
   const due = async (store: Store, node: string, atMs: number) => {
     const claimed = await store.claimDueCheck(node, atMs)
-    return claimed.kind === 'person' ? claimed.person.id : claimed.kind
+    if (claimed.kind !== 'person') return claimed.kind
+    await store.confirmPerson(claimed.person, 'member', null, atMs)
+    return claimed.person.id
   }
 
   test('each person with a key is due once a day, at a time of its own, and one node claims', async (subject) => {
@@ -33,6 +37,19 @@ export function personCheckConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(await due(store, 'b', evening + DAY_MS), 'per_R00000')
   })
 
+  test('whoever the provider did not answer for is due again in an hour, also if the node has stopped', async ({
+    store,
+  }) => {
+    await addPerson(store, 'G00000', { refreshToken: TOKEN })
+    await createKey(store, 'G00000', 'per_G00000')
+    const tomorrow = NOON + DAY_MS
+    const claimed = await store.claimDueCheck('a', tomorrow)
+    assert.equal(claimed.kind, 'person')
+    assert.equal(await due(store, 'a', tomorrow + HOUR_MS - 1), 'nobody')
+    assert.equal(await due(store, 'b', tomorrow + HOUR_MS), 'per_G00000')
+    assert.equal(await due(store, 'b', tomorrow + 2 * HOUR_MS), 'nobody')
+  })
+
   async function claim(store: Store, sinceMs: number, atMs = NOON + 1_000): Promise<PersonToCheck | null> {
     return await store.claimCheck('per_ada', sinceMs, atMs)
   }
@@ -50,8 +67,8 @@ export function personCheckConformance(storeName: string, openStore: OpenStoreUn
       },
     )
     assert.equal(await claim(store, NOON), null)
-    await store.replaceRefreshToken(claimed, Buffer.from('next'))
-    await store.replaceRefreshToken(claimed, Buffer.from('too late'))
+    await store.confirmPerson(claimed, 'member', Buffer.from('next'), NOON)
+    await store.confirmPerson(claimed, 'member', Buffer.from('too late'), NOON)
     const again = await claim(store, NOON + 1_000)
     assert.equal(String(again && Buffer.from(again.refreshToken)), 'next')
   })
@@ -59,10 +76,10 @@ export function personCheckConformance(storeName: string, openStore: OpenStoreUn
   test('a checked role is stored by the system, but not over a sign-in since', async ({ store }) => {
     await addPerson(store, 'ada', { refreshToken: TOKEN })
     const asked = (await claim(store, NOON)) ?? assert.fail()
-    await store.updateCheckedRole(asked, 'viewer', NOON)
+    await store.confirmPerson(asked, 'viewer', null, NOON)
     assert.equal((await personOf(store, 'ada')).role, 'viewer')
     await addPerson(store, 'ada', { refreshToken: Buffer.from('of a new sign-in') })
-    await store.updateCheckedRole(asked, 'viewer', NOON)
+    await store.confirmPerson(asked, 'viewer', null, NOON)
     assert.equal((await personOf(store, 'ada')).role, 'member')
   })
 
@@ -79,7 +96,7 @@ export function personCheckConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(await store.blockLeaver(now, NOON), true)
     assert.equal((await personOf(store, 'ada')).status, 'blocked')
     assert.equal(await ask(store, 'req_2', 'ada'), 'revoked_key')
-    await store.replaceRefreshToken(now, TOKEN)
+    await store.confirmPerson(now, 'member', TOKEN, NOON)
     assert.equal(await claim(store, NOON + 9 * DAY_MS), null)
   })
 }
