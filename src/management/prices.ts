@@ -13,6 +13,7 @@ import { appliedAt, buildBook, type PriceLayers, type SetPrice } from '../pricin
 import { compareVersions, isJump, type VersionComparison } from '../pricing/compare-versions.ts'
 import { instantMs } from '../pricing/compile-version.ts'
 import { loadLayers, loadLayersGently, readPriceList, readSetPrice } from '../pricing/load-book.ts'
+import { PRICE_TERMS } from '../pricing/modifiers.ts'
 import {
   findModel,
   type ModelPrice,
@@ -22,7 +23,6 @@ import {
 } from '../pricing/price-book.ts'
 import type { SetPriceEntry } from '../pricing/price-file.ts'
 import { BUILT_IN_LIST, type ListConflict, type MergedList, mergeLists } from '../pricing/price-list.ts'
-import { PRICE_TERMS } from '../pricing/price-terms.ts'
 import {
   defineRoute,
   formatInstant,
