@@ -10,7 +10,7 @@ pinned to one core, the load and the upstream on another, in alternating order. 
 bench/results, which git ignores. A whole run takes an hour; nothing else should run on the machine.
 
   --only <names>       only workloads whose names begin so, with commas between: 2kB, streams-300, keys, accounts, people,
-                       usage, start, stores
+                       usage, start, stores, many-nodes, one-port
   --subjects <names>   only these, of direct, nginx, pipe, tollgate
   --rounds <n>         rounds of each workload (5)
   --seconds <s>        how long each is measured (5)

@@ -12,9 +12,9 @@ export interface RunningPostgres {
   stop(): Promise<void>
 }
 
-/** PostgreSQL with its defaults, and durable: only the settings of a server with some memory are changed. */
+/** PostgreSQL with its defaults, and durable: only the settings of a server with some memory and many nodes are changed. */
 const SETTINGS = [
-  ...['shared_buffers=512MB', 'max_wal_size=4GB', 'max_connections=200'],
+  ...['shared_buffers=512MB', 'max_wal_size=4GB', 'max_connections=500'],
   ...['listen_addresses=127.0.0.1', 'unix_socket_directories='],
 ].flatMap((setting) => ['-c', setting])
 

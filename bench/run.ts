@@ -10,7 +10,7 @@ import { requestGroups } from './groups/requests.ts'
 import { soakGroup } from './groups/soak.ts'
 import { startGroup } from './groups/start.ts'
 import { storesGroups } from './groups/stores.ts'
-import { streamGroups } from './groups/streams.ts'
+import { onePortGroup, streamGroups } from './groups/streams.ts'
 import { usageGroup } from './groups/usage.ts'
 import { describeMachine, revisionHere, root } from './machine.ts'
 import { HELP, type Options, OptionsError, readOptions } from './options.ts'
@@ -99,6 +99,7 @@ function allGroups(plan: Plan, options: Options): Group[] {
           usageGroup(plan),
           startGroup(plan),
           ...storesGroups(plan),
+          onePortGroup(plan),
         ]),
     ...(options.soakMinutes === null ? [] : [soakGroup(plan)]),
   ]

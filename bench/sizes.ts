@@ -7,6 +7,8 @@ export interface KeysInUse {
 
 /** The sizes of all workloads. A quick run only shows that every workload works. */
 export interface Sizes {
+  /** Nodes on one PostgreSQL. */
+  readonly manyNodes: readonly number[]
   readonly callers: readonly [one: number, some: number, many: number]
   readonly requestBytes: number
   readonly largeBytes: number
@@ -28,6 +30,7 @@ export interface Sizes {
 }
 
 export const FULL: Sizes = {
+  manyNodes: [10, 50],
   callers: [1, 32, 256],
   requestBytes: 2_000,
   largeBytes: 1_000_000,
@@ -52,6 +55,7 @@ export const FULL: Sizes = {
 
 export const QUICK: Sizes = {
   ...FULL,
+  manyNodes: [10],
   warmUpRequests: 0,
   streamsFew: 50,
   streamsMany: 200,

@@ -6,25 +6,34 @@ import { type TollgateParts, tollgate } from '../subjects/tollgate.ts'
 import type { Case, Group, Plan } from './group.ts'
 import { wholeReplies } from './requests.ts'
 
-/** The same requests with the database in SQLite, and in PostgreSQL with one node and with three. */
+/**
+ * The same requests with the database in SQLite, and in PostgreSQL with one node and with three; and with many nodes. All
+ * are of one key with a budget, of one account with enforced credit, which is where nodes wait for each other.
+ */
 export function storesGroups(plan: Plan): Group[] {
-  const { sizes } = plan
-  return sizes.callers.slice(1).map((callers) => ({
+  const { sizes, tollgates } = plan
+  const some = sizes.callers.slice(1).map((callers) => ({
     title: `2 kB requests, ${callers} callers, by database`,
-    cases: plan.tollgates.flatMap((parts) => [
+    cases: tollgates.flatMap((parts) => [
       onSqlite(plan, parts, callers),
-      ...NODES.map((nodes) => onPostgres(plan, parts, callers, nodes)),
+      ...NODES.map((nodes) => onPostgres(plan, parts, callers, nodes, `stores-${callers}`)),
     ]),
   }))
+  const [, , callers] = sizes.callers
+  const many = {
+    title: `2 kB requests, ${callers} callers, by number of nodes`,
+    cases: tollgates.flatMap((parts) =>
+      sizes.manyNodes.map((nodes) => onPostgres(plan, parts, callers, nodes, `many-nodes-${callers}`)),
+    ),
+  }
+  return [...some, many]
 }
 
 const NODES = [1, 3]
 
-const workloadOf = (callers: number): string => `stores-${callers}`
-
 function onSqlite(plan: Plan, parts: TollgateParts, callers: number): Case {
   return {
-    workload: workloadOf(callers),
+    workload: `stores-${callers}`,
     subject: inRevision('SQLite', parts),
     run: () =>
       withSubject(tollgate(parts), wholeReplies(plan.sizes.requestBytes), plan.cores, (running, upstream) =>
@@ -33,10 +42,16 @@ function onSqlite(plan: Plan, parts: TollgateParts, callers: number): Case {
   }
 }
 
-function onPostgres(plan: Plan, parts: TollgateParts, callers: number, count: number): Case {
+function onPostgres(
+  plan: Plan,
+  parts: TollgateParts,
+  callers: number,
+  count: number,
+  workload: string,
+): Case {
   const subject = nodesOnPostgres(parts, count)
   return {
-    workload: workloadOf(callers),
+    workload,
     subject: inRevision(subject.name, parts),
     run: () =>
       withSubject(subject, wholeReplies(plan.sizes.requestBytes), plan.cores, async (running, upstream) => {

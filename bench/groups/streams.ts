@@ -1,5 +1,6 @@
 import { eventsNeeded } from '../load-streams.ts'
 import { runLoad, targetOf, withSubject } from '../measure.ts'
+import { nodesOnPostgres } from '../subjects/nodes.ts'
 import type { Subject } from '../subjects/subject.ts'
 import type { Surface } from '../wire-text.ts'
 import type { Case, Group, Plan } from './group.ts'
@@ -34,6 +35,22 @@ export function streamWorkloads({ sizes }: Pick<Plan, 'sizes'>): StreamsWorkload
       streams: streamsFew,
     },
   ]
+}
+
+/**
+ * Several processes on one port. Processes that share a core show what an event costs and how the kernel spreads the streams.
+ * On a core each, they carry as much more as one by these figures.
+ */
+export function onePortGroup(plan: Plan): Group {
+  const [few] = streamWorkloads(plan)
+  if (few === undefined) throw new Error('no workload has streams')
+  const workload = { ...few, name: `one-port-${few.streams}` }
+  return {
+    title: `${few.title}, by processes on one port`,
+    cases: plan.tollgates.flatMap((parts) =>
+      [1, 2].map((count) => streamCase(plan, workload, nodesOnPostgres(parts, count, { onOnePort: true }))),
+    ),
+  }
 }
 
 /** The delay of each event, and the processor time and memory of a stream. */

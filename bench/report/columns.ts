@@ -35,6 +35,7 @@ const COLUMNS: readonly Column[] = [
   { figure: 'streamsIncomplete', heading: 'incomplete', digits: 0 },
   { figure: 'memoryMb', heading: 'memory MB', digits: 0 },
   { figure: 'subjectCoreShare', heading: 'its core', digits: 2 },
+  { figure: 'busiestProcessShare', heading: 'share of the busiest process', digits: 2 },
   { figure: 'loadCoreShare', heading: "load's core", digits: 2 },
   { figure: 'errors', heading: 'errors', digits: 0 },
 ]

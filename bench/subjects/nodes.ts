@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type RunningPostgres, startPostgres } from '../postgres.ts'
+import { freePort } from '../start-process.ts'
 import type { RunningSubject, Subject } from './subject.ts'
 import { giveKey, running, serve, type TollgateParts } from './tollgate.ts'
 
@@ -9,10 +10,16 @@ export interface RunningNodes extends RunningSubject {
 }
 
 /** Nodes of Tollgate on one PostgreSQL, all with everything on. The nodes share the core of one subject. */
-export function nodesOnPostgres(parts: TollgateParts, count: number): Subject<RunningNodes> {
+export function nodesOnPostgres(
+  parts: TollgateParts,
+  count: number,
+  { onOnePort = false } = {},
+): Subject<RunningNodes> {
+  const nodesText = count === 1 ? 'one node' : `${count} nodes`
   return {
-    name: `PostgreSQL, ${count === 1 ? 'one node' : `${count} nodes`}`,
+    name: onOnePort ? `${nodesText} on one port` : `PostgreSQL, ${nodesText}`,
     async start(setting) {
+      const port = onOnePort ? await freePort() : 0
       const database = await startPostgres(setting.folder)
       const nodes: RunningSubject[] = []
       const stop = async (): Promise<void> => {
@@ -23,8 +30,9 @@ export function nodesOnPostgres(parts: TollgateParts, count: number): Subject<Ru
         for (let n = 1; n <= count; n += 1) {
           const dataDir = join(setting.folder, `data-${n}`)
           mkdirSync(dataDir)
-          const { started, url } = await serve(parts, setting, dataDir, {
+          const { started, url } = await serve(parts, setting, dataDir, port, {
             TOLLGATE_DATABASE_URL: database.url,
+            ...(onOnePort ? { TOLLGATE_REUSE_PORT: 'true' } : {}),
           })
           nodes.push(running(started, url, n === 1 ? await giveKey(url) : ''))
         }
@@ -34,7 +42,7 @@ export function nodesOnPostgres(parts: TollgateParts, count: number): Subject<Ru
       }
       return {
         database,
-        urls: nodes.flatMap((node) => node.urls),
+        urls: [...new Set(nodes.flatMap((node) => node.urls))],
         headers: (surface) => nodes[0]?.headers(surface) ?? [],
         pids: () => nodes.flatMap((node) => node.pids()),
         stop,

@@ -64,9 +64,10 @@ export async function serve(
   parts: TollgateParts,
   setting: Setting,
   dataDir: string,
+  port = 0,
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ started: StartedProcess; url: string }> {
-  const started = startTollgate(parts, setting, dataDir, 0, env)
+  const started = startTollgate(parts, setting, dataDir, port, env)
   const [, url = ''] = await started.printed(/serves (http:\/\/\S+)/)
   return { started, url }
 }
@@ -79,7 +80,10 @@ export function startTollgate(
   port: number,
   env: Readonly<Record<string, string>> = {},
 ): StartedProcess {
-  const settings = { limits: { calls_in_flight_per_key: CALLS_PER_KEY } }
+  const settings = {
+    limits: { calls_in_flight_per_key: CALLS_PER_KEY },
+    ...(env['TOLLGATE_REUSE_PORT'] === undefined ? {} : { metrics: { port: 0 } }),
+  }
   writeFileSync(join(folder, 'tollgate.json'), JSON.stringify(settings))
   return startProcess({
     command: process.execPath,
