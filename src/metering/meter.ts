@@ -297,7 +297,12 @@ export class BodyMeter extends ReaderMeter implements Meter {
       const document = this.#json.end(whole)
       if (document !== null) this.reader.readBody(document)
     })
-    return super.end()
+    const metered = super.end()
+    const { inputKnown, outputKnown, usage } = metered
+    // A final state without its usage would mean that nothing was used.
+    return whole || (inputKnown && outputKnown)
+      ? metered
+      : { ...metered, usage: { ...usage, stopReason: null } }
   }
 }
 

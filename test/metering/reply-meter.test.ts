@@ -40,7 +40,9 @@ test('an invalid JSON string makes the reply unreadable', () => {
 
 test('a message that is cut anywhere counts the text that came, and never a part of a number', () => {
   for (const text of ['wörter ', `${LONG_TEXT}wörter\\u00e9`.repeat(2)]) {
-    const whole = Buffer.from(`{"id":"a","content":[{"type":"text","text":"${text}"}],${USAGE}}`)
+    const whole = Buffer.from(
+      `{"id":"a","stop_reason":"end_turn","content":[{"type":"text","text":"${text}"}],${USAGE}}`,
+    )
     const start = whole.indexOf(text)
     const bytes = Buffer.byteLength(text)
     for (let cut = whole.length; cut > 0; cut -= cut > start + bytes - 20 ? 1 : 777) {
@@ -49,6 +51,7 @@ test('a message that is cut anywhere counts the text that came, and never a part
       const { output, inputKnown, usage } = meter.end(false)
       assert.equal(output.text, Math.min(Math.max(cut - start, 0), bytes), `cut at ${cut}`)
       assert.equal(inputKnown, cut >= whole.length - 1)
+      assert.equal(usage.stopReason, inputKnown ? 'end_turn' : null)
       if (inputKnown) assert.deepEqual(usage.parts[0]?.quantities, { input_tokens: 7, output_tokens: 9 })
     }
   }
