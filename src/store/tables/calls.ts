@@ -7,6 +7,27 @@ import { table } from '../table.ts'
 
 const { amount, bytes, flag, integer, json, text } = column
 
+/** The sums of an account's calls of a day, by model and key. */
+const DAILY = {
+  accountId: text,
+  day: text,
+  model: text,
+  keyId: text,
+  requests: integer.default(0),
+  inputTokens: integer.default(0),
+  outputTokens: integer.default(0),
+  cacheReadTokens: integer.default(0),
+  cacheWriteTokens: integer.default(0),
+  costNanos: amount.default(0n),
+  listNanos: amount.default(0n),
+}
+
+const DAILY_PARTS = {
+  creditedNanos: amount.default(0n),
+  unpricedRequests: integer.default(0),
+  estimatedRequests: integer.default(0),
+}
+
 export const CALLS_TABLES = {
   /**
    * Open calls. Closing a hold deletes it, so it closes once. `deferred`: the cost is stated later by an object of the
@@ -149,22 +170,7 @@ export const CALLS_TABLES = {
   }),
 
   rollup: table('rollup', {
-    columns: {
-      accountId: text,
-      day: text,
-      model: text,
-      keyId: text,
-      requests: integer.default(0),
-      inputTokens: integer.default(0),
-      outputTokens: integer.default(0),
-      cacheReadTokens: integer.default(0),
-      cacheWriteTokens: integer.default(0),
-      costNanos: amount.default(0n),
-      listNanos: amount.default(0n),
-      creditedNanos: amount.default(0n),
-      unpricedRequests: integer.default(0),
-      estimatedRequests: integer.default(0),
-    },
+    columns: { ...DAILY, ...DAILY_PARTS },
     key: ['accountId', 'day', 'model', 'keyId'],
     indexes: {
       rollup_by_key: { columns: ['keyId', 'day'] },
@@ -174,23 +180,7 @@ export const CALLS_TABLES = {
 
   /** The sums of removed calls, as in `rollup`. The sums of all calls are those of `call` and these. */
   removedTotal: table('removed_total', {
-    columns: {
-      accountId: text,
-      day: text,
-      model: text,
-      keyId: text,
-      requests: integer.default(0),
-      inputTokens: integer.default(0),
-      outputTokens: integer.default(0),
-      cacheReadTokens: integer.default(0),
-      cacheWriteTokens: integer.default(0),
-      costNanos: amount.default(0n),
-      listNanos: amount.default(0n),
-      lostListNanos: amount.default(0n),
-      creditedNanos: amount.default(0n),
-      unpricedRequests: integer.default(0),
-      estimatedRequests: integer.default(0),
-    },
+    columns: { ...DAILY, lostListNanos: amount.default(0n), ...DAILY_PARTS },
     key: ['accountId', 'day', 'model', 'keyId'],
     isHot: true,
   }),
