@@ -53,7 +53,7 @@ async function addCrowd(): Promise<void> {
   await gateway.manage('PATCH', `/v1/keys/${rotated}`, { monthly_budget_usd: 40, log_requests: true })
   await changeDatabase(
     gateway,
-    `UPDATE budget SET month = '${monthOf(Date.now())}', spent_nanos = abs(random() % 118) * 850000000
+    `UPDATE budget SET month = '${monthOf(Date.now())}', spent_nanos = abs(random() % 93) * 850000000
      WHERE spent_nanos = 0 AND id IN (SELECT budget_id FROM person);
      UPDATE person SET last_seen_at_ms = last_seen_at_ms - abs(random() % 2000000000)`,
   )
