@@ -105,6 +105,8 @@ class LazyVersion implements PriceVersion {
 export interface AppliedLayers {
   readonly base: PriceList['base']
   readonly changes: readonly ListChange[]
+  /** Whether the list gave no change a date before that of an earlier one. Then the last change names its prices. */
+  readonly isInOrder: boolean
   readonly sets: readonly SetPrice[]
   readonly overlays: readonly OverlayEntry[]
   readonly fallbacks: Fallbacks
@@ -124,24 +126,38 @@ export function appliedAt(
       latest.set(set.model, set)
   }
   const current = [...latest.values()].filter(({ entry }) => entry !== null)
+  const changes = begun(list.changes)
+  const asListed = list.changes.filter((change) => changes.includes(change))
   return {
     base: list.base,
-    changes: begun(list.changes),
+    changes,
+    isInOrder: asListed.every((change, at) => change === changes[at]),
     sets: current.sort((a, b) => (a.model < b.model ? -1 : 1)),
     overlays: begun(overlays),
     fallbacks,
   }
 }
 
-/** The last change of the list and, if there is more, a digest of it: on all nodes, the same prices have the same id. */
-function idOf({ base, changes, sets, overlays, fallbacks }: AppliedLayers): string {
+/**
+ * The last change of the list and, if there is more, a digest of it: on all nodes, the same prices have the same id, and
+ * other prices another one. Calls keep the id of their prices.
+ */
+function idOf({ base, changes, isInOrder, sets, overlays, fallbacks }: AppliedLayers): string {
   const listed = changes.at(-1)?.id ?? base.id
-  const hasFallbacks = Object.keys(fallbacks).length > 0
-  if (sets.length + overlays.length === 0 && !hasFallbacks) return listed
-  const more = hasFallbacks ? [fallbacks] : []
-  const content = JSON.stringify([sets.map(({ model, entry }) => [model, entry]), overlays, ...more])
-  return `${listed}+${createHash('sha256').update(content).digest('hex').slice(0, 8)}`
+  const isPlainList = isInOrder && !base.id.includes(ADDED)
+  const more: unknown[] = []
+  if (Object.keys(fallbacks).length > 0) more.push(fallbacks)
+  if (!isPlainList) more.push([base.id, changes.map(({ id }) => id)])
+  if (sets.length + overlays.length + more.length === 0) return listed
+  const content = [sets.map(({ model, entry }) => [model, entry]), overlays, ...more]
+  return listed + ADDED + digestOf(content)
 }
+
+/** Stands before the digest of what is not in the part of an id before it. */
+export const ADDED = '+'
+
+export const digestOf = (content: unknown): string =>
+  createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 8)
 
 /** The prices of a version, as one file. */
 export function mergeLayers(

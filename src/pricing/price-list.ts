@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { buildBook, type PriceLayers } from './build-book.ts'
+import { ADDED, buildBook, digestOf, type PriceLayers } from './build-book.ts'
 import builtIn from './list-prices.json' with { type: 'json' }
 import type { PriceBook } from './price-book.ts'
 import type { PriceList } from './price-file.ts'
@@ -37,9 +37,14 @@ export function mergeLists(known: PriceList, other: PriceList): MergedList | Lis
   const addedModels = other.base.models.filter(({ id }) => !models.has(id))
   if (added.length + addedModels.length === 0) return { list: known, added }
   if (other.revision <= known.revision) return { reason: 'revision', names: added.map(({ id }) => id) }
-  const base =
-    addedModels.length === 0 ? known.base : { ...known.base, models: [...known.base.models, ...addedModels] }
+  const base = addedModels.length === 0 ? known.base : withModels(known.base, addedModels)
   return { list: { revision: other.revision, base, changes: [...known.changes, ...added] }, added }
+}
+
+/** Another base needs another id, because the ids of versions depend on it. */
+function withModels(base: PriceList['base'], added: PriceList['base']['models']): PriceList['base'] {
+  const models = [...base.models, ...added]
+  return { ...base, id: base.id + ADDED + digestOf(added), models }
 }
 
 function isOther<T>(known: T | undefined, given: T): boolean {

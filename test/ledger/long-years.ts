@@ -110,24 +110,33 @@ async function deleteBodies(store: Store): Promise<void> {
   while ((await store.deleteBodies(REMOVED_BEFORE_MS, BODIES_DELETED_AT_ONCE)) > 0);
 }
 
-/** Removes calls for at most this long. Prints how many, and the longest portion. */
-async function remove(store: Store, what: string, forMs: number): Promise<void> {
-  const sinceMs = performance.now()
-  let longestMs = 0
+/** Removes calls, first alone and then beside callers. Prints how many, and the longest portion. */
+async function remove(store: Store): Promise<void> {
+  let [calls, longestMs, isOver] = [0, 0, false]
   const removeCalls: Store['removeCalls'] = async (portion) => {
     const begunMs = performance.now()
     const removed = await store.removeCalls(portion)
     longestMs = Math.max(longestMs, performance.now() - begunMs)
+    if (removed.kind === 'removed') calls += removed.calls
     return removed
   }
-  const calls = await removeOldCalls({
+  const removing = removeOldCalls({
     ...{ store: { removeCalls }, kind: testStore, clock: systemClock, beforeMs: REMOVED_BEFORE_MS },
-    isStopped: () => performance.now() - sinceMs > forMs,
+    isStopped: () => isOver,
   })
-  const perSecond = (calls / (performance.now() - sinceMs)) * 1_000
-  say(
-    `  removed ${what}: ${calls} calls, ${perSecond.toFixed(0)} a second, longest portion ${longestMs.toFixed(1)} ms`,
-  )
+  const phase = async (what: string, forMs: number) => {
+    const sinceMs = performance.now()
+    ;[calls, longestMs] = [0, 0]
+    await Promise.race([removing, sleep(forMs)])
+    const perSecond = (calls / (performance.now() - sinceMs)) * 1_000
+    say(
+      `  removed ${what}: ${calls} calls, ${perSecond.toFixed(0)} a second, longest portion ${longestMs.toFixed(1)} ms`,
+    )
+  }
+  await phase('alone', ALONE_MS)
+  await callUntil(store, 'while calls are removed', phase('beside calls', REMOVE_MS))
+  isOver = true
+  await removing
 }
 
 /** Admits and settles calls until told to stop; prints how long they took. */
@@ -165,11 +174,10 @@ try {
   const before = await sums()
   coolDown(ledger)
   await withStore(ledger, async (store) => {
+    await remove(store)
     await storeBodies(store)
-    await remove(store, 'alone', ALONE_MS)
     await callUntil(store, 'undisturbed', sleep(UNDISTURBED_MS))
     await callUntil(store, 'while bodies are deleted', deleteBodies(store))
-    await callUntil(store, 'while calls are removed', remove(store, 'beside calls', REMOVE_MS))
   })
   const report = await timed('audit', () => audit(ledger))
   if (report.difference !== null)

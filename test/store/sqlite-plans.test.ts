@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
+import { audit } from '../../src/store/operations/audit.ts'
 import { DEFERRED } from '../../src/store/operations/deferred.ts'
 import { runOn } from '../../src/store/operations/operation.ts'
 import { PRICES } from '../../src/store/operations/prices.ts'
@@ -36,4 +37,17 @@ test('the surface of a model that passed without a price is that of one call of 
     return isSums ? [{ model: 'm', calls: '1', day: '2026-11-19' }] : []
   }, PRICES.reads.listUnpricedModels(0))
   assert.match(plans[2] ?? '', /SEARCH call USING INDEX call_by_key/)
+})
+
+test('the audit reads all rows once, not once for each sum of a day, model and key', async () => {
+  const plans: string[] = []
+  await audit(
+    async (statement) => {
+      plans.push(planOf(statement))
+      return plans.length <= 2 ? [{ count: 0n }] : []
+    },
+    () => null,
+  )
+  assert.match(plans.join('\n'), /SCAN rollup/)
+  assert.doesNotMatch(plans.join('\n'), /SCAN \S+ LEFT-JOIN/)
 })

@@ -255,16 +255,20 @@ async function compareSums(query: RunQuery): Promise<Difference | null> {
   return null
 }
 
+/** Not a FULL JOIN: SQLite has no index on the derived rows, and would read all of them for each stored one. */
 async function compare(query: RunQuery, { table, key, columns, derived }: Sums): Promise<Difference | null> {
-  const each = (textOf: (column: string) => string): Sql => raw(columns.map(textOf).join(', '))
+  const each = (textOf: (column: string) => string, separator = ', '): Sql =>
+    raw(columns.map(textOf).join(separator))
+  const names = raw(key.join(', '))
   const [row] = await query(sql`
-    SELECT ${raw(key.map((column) => `coalesce(stored.${column}, derived.${column}) AS ${column}`).join(', '))},
-      ${each((column) => `CAST(coalesce(stored.${column}, 0) AS text) AS stored_${column}`)},
-      ${each((column) => `CAST(coalesce(derived.${column}, 0) AS text) AS derived_${column}`)}
-    FROM ${raw(table)} AS stored FULL JOIN (${derived}) AS derived
-      ON ${raw(key.map((column) => `stored.${column} = derived.${column}`).join(' AND '))}
-    WHERE (${each((column) => `coalesce(stored.${column}, 0)`)}) <> (${each((column) => `coalesce(derived.${column}, 0)`)})
-    ORDER BY ${raw(key.map((_, at) => at + 1).join(', '))} LIMIT 1`)
+    SELECT ${names}, ${each((column) => `CAST(sum(stored_${column}) AS text) AS stored_${column}`)},
+      ${each((column) => `CAST(sum(derived_${column}) AS text) AS derived_${column}`)}
+    FROM (
+      SELECT ${names}, ${each((column) => `${column} AS stored_${column}, 0 AS derived_${column}`)} FROM ${raw(table)}
+      UNION ALL SELECT ${names}, ${each((column) => `0, ${column}`)} FROM (${derived}) AS derived) AS sums
+    GROUP BY ${names}
+    HAVING ${each((column) => `sum(stored_${column}) <> sum(derived_${column})`, ' OR ')}
+    ORDER BY ${names} LIMIT 1`)
   if (row === undefined) return null
   const column = columns.find((name) => row[`stored_${name}`] !== row[`derived_${name}`]) ?? ''
   const shown = (side: string): string => {

@@ -11,14 +11,14 @@ export interface StatementResult {
 type Deliver = (error: Error | null, results: readonly StatementResult[]) => void
 
 /** The columns of a statement's rows, by the names of the statements that the connection has prepared. */
-type Prepared = Map<string, readonly Column[]>
+type PreparedColumns = Map<string, readonly RowColumn[]>
 
-interface Column {
+interface RowColumn {
   readonly name: string
   readonly parse: (value: string) => unknown
 }
 
-const preparedOn = new WeakMap<pg.Connection, Prepared>()
+const preparedOn = new WeakMap<pg.Connection, PreparedColumns>()
 
 /**
  * Statements that PostgreSQL gets in one message, with one Sync. It runs them in order, answers in one message, and skips
@@ -31,9 +31,9 @@ export class StatementGroup implements pg.Submittable {
   readonly query_timeout: number
   readonly #statements: readonly Statement[]
   readonly #typeOf: TypeParsers
-  #prepared: Prepared = new Map()
+  #prepared: PreparedColumns = new Map()
   readonly #results: StatementResult[] = []
-  #columns: readonly Column[] | null = null
+  #columns: readonly RowColumn[] | null = null
   #rows: Row[] = []
 
   constructor(statements: readonly Statement[], typeOf: TypeParsers, timeoutMs: number, deliver: Deliver) {
@@ -75,7 +75,7 @@ export class StatementGroup implements pg.Submittable {
     this.#rows.push(row as Row)
   }
 
-  #columnsNow(): readonly Column[] {
+  #columnsNow(): readonly RowColumn[] {
     const { name = '' } = this.#statements[this.#results.length] ?? {}
     this.#columns ??= this.#prepared.get(name) ?? []
     return this.#columns
