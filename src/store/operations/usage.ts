@@ -15,8 +15,8 @@ import {
 } from '../../ledger/usage-report.ts'
 import { number, numberOrNull, present, type Row, readValue, recordOf, sum, textOrNull } from '../rows.ts'
 import { getBalance } from './credits.ts'
-import { currentTime, type Operation } from './operation.ts'
-import { and, byStore, join, raw, type Sql, sql } from './sql.ts'
+import { atomic, currentTime, type Operation } from './operation.ts'
+import { and, byStore, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { startedWithin } from './start-range.ts'
 
 const COLUMN = {
@@ -40,9 +40,13 @@ const SUMS = raw(
     .join(', '),
 )
 
+/** For a day of a large account the planner read all 8.5 million sums of a database, which took 5.2 s instead of 0.2 s. */
+const FORCE_INDEX = onPostgres("SELECT set_config('enable_seqscan', 'off', true)")
+
 /** Reports by day read only the daily sums, so they cost the same after a thousand calls and after a billion. */
-function* readUsage(query: UsageQuery): Operation<UsageReport> {
-  const { after, limit } = query
+const readUsage = atomic(function* (query: UsageQuery): Operation<UsageReport> {
+  const { accountId, after, limit } = query
+  if (accountId !== null) yield FORCE_INDEX
   const dimensions = USAGE_DIMENSIONS.filter((dimension) => query.groupBy.includes(dimension))
   if (dimensions.length === 0) {
     const [row] = yield totalSql(query)
@@ -56,7 +60,7 @@ function* readUsage(query: UsageQuery): Operation<UsageReport> {
   if (after === null && !more) return { buckets, more, total: totalOf(buckets) }
   const [row] = yield totalSql(query)
   return { buckets, more, total: sumsOf(present(row)) }
-}
+})
 
 function totalSql(query: UsageQuery): Sql {
   return sql`SELECT ${SUMS} FROM ${rollupSql(query, query.startDay)}`
