@@ -21,7 +21,7 @@ const FILES_KEPT_MS = 90 * DAY_MS
  * On PostgreSQL nothing waits for old calls. Without rests, portions of 500 calls removed 6,000 a second, and these 9,900,
  * because they add more calls to one sum.
  */
-const PACES = { sqlite: BESIDE_CALLS, postgres: { ms: 500, rowsMax: 10_000, rest: 1 } } as const
+const PACES = { sqlite: BESIDE_CALLS, postgres: { ms: 500, rowsMax: 10_000, rest: 3 } } as const
 
 export interface RetentionOptions {
   readonly retentionDays: number
