@@ -105,7 +105,8 @@ const missing = async (node: Node) =>
   (await manage(node, 'GET', '/gateway/v1/prices/missing'))['data'] as readonly Json[]
 
 test('a new model is refused and announced; its price is set on one node, and the other one admits and bills it', async () => {
-  await until('the models are known', async () => (await missing(b)).some(({ offered }) => offered === true))
+  const knowsOffered = async (node: Node) => (await missing(node)).some(({ offered }) => offered === true)
+  for (const node of [a, b]) await until('the node knows the models', () => knowsOffered(node))
   await manage(a, 'POST', '/gateway/v1/webhooks', { url: receiver.url, events: ['call.unpriced'] })
   const key = await createKey()
   const refused = await call(b, key, 'gpt-7-new')
