@@ -29,7 +29,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   store: 'kernel api keys ledger webhooks',
   app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management sign-in doctor',
   reconcile: 'kernel http pricing store',
-  doctor: 'kernel http keys pricing providers store config',
+  doctor: 'kernel http keys ledger pricing providers store config',
   cli: 'kernel http api keys ledger pricing telemetry store config doctor reconcile app',
 }
 
