@@ -21,7 +21,7 @@ export function applyRules(claims: Claims, settings: ClaimRules): Allowed | NotA
   const email = textOf(claimAt(claims, emailClaim))
   if (settings.allowedDomains.length > 0) {
     // Without these claims the provider says nothing of the address: nobody gets in, and nobody is blocked.
-    const said = [claimAt(claims, emailClaim), claims['email'], claims['email_verified']]
+    const said = [claimAt(claims, emailClaim), claims['email_verified']]
     if (said.includes(undefined)) return { kind: 'no_email' }
     if (!isInDomains(email, claims, settings)) return { kind: 'wrong_domain' }
   }
@@ -42,8 +42,9 @@ export function hasNeededClaims(claims: Claims, { rules, groupsClaim, emailClaim
 function isInDomains(email: string, claims: Claims, { allowedDomains }: ClaimRules): boolean {
   const domain = email.slice(email.lastIndexOf('@') + 1).toLowerCase()
   const isAllowed = allowedDomains.some((allowed) => allowed.toLowerCase() === domain)
-  // `email_verified` speaks of `email` only. People can choose other claims themselves.
-  const isVerified = claims['email_verified'] === true && claims['email'] === email
+  // `email_verified` speaks of `email`, if there is one. People can choose other claims themselves.
+  const { email: verified = email } = claims
+  const isVerified = claims['email_verified'] === true && verified === email
   return email.includes('@') && isAllowed && isVerified
 }
 

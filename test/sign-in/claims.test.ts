@@ -40,6 +40,8 @@ test('a domain counts only for the address that the provider has verified', () =
   assert.equal(outcome({ ...said, email_verified: false }, within), 'wrong_domain')
   assert.equal(outcome({ ...said, email_verified: undefined }, within), 'no_email')
   assert.equal(outcome({ ...said, email: undefined }, within), 'no_email')
+  const only = { groups: [], email_verified: true, mail: { work: 'a@example.com' } }
+  assert.equal(outcome(only, { ...within, emailClaim: '/mail/work' }), 'member')
 })
 
 test('a claim is found by its name, or by a JSON pointer', () => {
