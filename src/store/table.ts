@@ -126,7 +126,7 @@ function includes(names: readonly string[], name: string): boolean {
   return names.includes(name)
 }
 
-function readerOf<Record>(columns: readonly Column[]): (row: Row) => Record {
+function readerOf<Read>(columns: readonly Column[]): (row: Row) => Read {
   const members = columns.map(({ member, name, kind }, i) => {
     const value = `from.${name}`
     return `${member}: ${value} == null ? null : ${READERS[kind] === same ? value : `functions[${i}](${value})`}`

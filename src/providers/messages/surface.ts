@@ -1,7 +1,6 @@
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
 import { BatchReader } from '../reading.ts'
-import type { RequestFacts } from '../request-facts.ts'
-import { isGiven } from '../request-facts.ts'
+import { isGiven, type RequestFacts } from '../request-facts.ts'
 import type { SurfaceSpec } from '../surface.ts'
 import { MESSAGES_ENDPOINTS } from './endpoints.ts'
 import { MessagesReader } from './reader.ts'

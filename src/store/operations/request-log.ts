@@ -210,8 +210,9 @@ const storeRefused = atomic(function* (calls: readonly RefusedCall[]) {
 /** One statement finds the old calls of all accounts: asking for each of ten thousand accounts would hold up calls. */
 const deleteRefused = atomic(function* (beforeMs: number, callsMax: number, limit: number) {
   let left = limit - (yield* deleteOldest(sql`id < ${`req_${firstUlid(beforeMs)}`}`, limit))
-  const full = sql`SELECT account_id, calls FROM refused_total WHERE calls > ${callsMax} ORDER BY account_id`
-  for (const total of left > 0 ? yield full : []) {
+  for (const total of yield sql`
+    SELECT account_id, calls FROM refused_total WHERE calls > ${callsMax} ORDER BY account_id LIMIT ${left}`) {
+    if (left === 0) break
     const excess = Math.min(number(total, 'calls') - callsMax, left)
     left -= yield* deleteOldest(sql`account_id = ${text(total, 'account_id')}`, excess)
   }

@@ -104,8 +104,7 @@ const updateWebhook = atomic(function* (
   return after
 })
 
-/** Failed deliveries can be redelivered once the endpoint is enabled. `pruneEvents` fails those beyond a thousand. */
-/** The rest of many is failed later, in portions. */
+/** `failExcess` fails the rest. Failed deliveries can be redelivered once the endpoint is enabled. */
 const FAILED_AT_ONCE = 200
 
 const failPendingOf = (webhookId: string): Sql =>
