@@ -4,9 +4,10 @@ import { StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import { firstUlid } from '../../src/kernel/ids.ts'
 import type { CallBodies, CallFilter } from '../../src/ledger/request-log.ts'
 import { audit } from '../../src/store/operations/audit.ts'
-import { atomic, type Operation } from '../../src/store/operations/operation.ts'
+import { atomic, type Operation, runOn as runOperation } from '../../src/store/operations/operation.ts'
 import { FORCE_INDEX_ORDER, pageSql, scanEndSql } from '../../src/store/operations/request-log.ts'
-import { sql } from '../../src/store/operations/sql.ts'
+import { type Sql, sql } from '../../src/store/operations/sql.ts'
+import { USAGE } from '../../src/store/operations/usage.ts'
 import { openPostgresSnapshot } from '../../src/store/postgres/ledger.ts'
 import { migratePostgres } from '../../src/store/postgres/migrate.ts'
 import { dialectOf, postgresOperations, queryOn } from '../../src/store/postgres/run-operation.ts'
@@ -216,6 +217,42 @@ test('a page of the log is read in index order', async () => {
       const index = filter.accountId === null ? 'call_pkey' : `call_${name}|call_pkey`
       assert.match(await planOf({ ...filter, ...MARCH }), new RegExp(index))
     }
+  } finally {
+    await db.close()
+    await database.drop()
+  }
+})
+
+test('usage of an account is read by its index, whatever its part of all usage', async () => {
+  const database = await createDatabase()
+  const db = openPatientPool(database.url)
+  try {
+    await db.query(
+      `INSERT INTO rollup (account_id, day, model, key_id)
+       SELECT 'default', '2026-11-01', 'm', 'key_' || i FROM generate_series(1, 1000) AS i`,
+    )
+    // The planner now knows that all rows are of this account.
+    await db.query('ANALYZE rollup')
+    const days = { startDay: '2026-11-01', endDay: '2026-11-30' }
+    const query = {
+      ...days,
+      accountId: 'default',
+      keyId: null,
+      groupBy: ['key', 'day'],
+      after: null,
+    } as const
+    const plans = await db.transaction(async (tx) => {
+      const found: string[] = []
+      const explained = async (statement: Sql) => {
+        const plan = await queryOn(tx, dialect)(sql`EXPLAIN ${statement}`)
+        found.push(...plan.map((line) => text(line, 'QUERY PLAN')))
+        return await queryOn(tx, dialect)(statement)
+      }
+      await runOperation(explained, USAGE.reads.readUsage({ ...query, limit: 100 }))
+      return found.join('\n')
+    })
+    assert.match(plans, /Index .* on rollup/)
+    assert.doesNotMatch(plans, /Seq Scan on rollup/)
   } finally {
     await db.close()
     await database.drop()
