@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { z } from 'zod'
+import { ANSWERS } from '../../src/api/answers.ts'
 import { EVENT_PAYLOADS } from '../../src/api/event-payload.ts'
 import { parseOwnJson } from '../../src/api/fields.ts'
 import { ERRORS } from '../../src/kernel/errors.ts'
@@ -28,8 +29,10 @@ test('the document is valid OpenAPI 3.1', async () => {
   assert.equal(validator.version, '3.1')
 })
 
-test('the document has exactly the endpoints of the route table', () => {
-  assert.deepEqual([...documented.operations().keys()].sort(), routes.map(nameOf).sort())
+test('the document, the route table and the answers that clients know have the same endpoints', () => {
+  const names = routes.map(nameOf).sort()
+  assert.deepEqual([...documented.operations().keys()].sort(), names)
+  assert.deepEqual(Object.keys(ANSWERS).sort(), names)
 })
 
 test('each endpoint documents its response and the error response, both with the request id', () => {
