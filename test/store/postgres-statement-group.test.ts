@@ -68,3 +68,11 @@ test('after a failure the later statements are not run, and those that it left p
   assert.deepEqual(await pool.query("SELECT to_regclass('never') AS found", []), [{ found: null }])
   assert.deepEqual(await together([create, divide(1n)]), [[], [{ n: 1n }]])
 })
+
+test('statements that the database has forgotten fail once, and are prepared again', async () => {
+  const known: Statement = { text: 'SELECT 1 AS n', name: 'known', values: [] }
+  await together([known])
+  await pool.query('DEALLOCATE ALL')
+  await assert.rejects(together([known]), /prepared statement "\w+" does not exist/)
+  assert.deepEqual(await together([known]), [[{ n: 1 }]])
+})

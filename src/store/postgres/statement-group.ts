@@ -94,6 +94,8 @@ export class StatementGroup implements pg.Submittable {
   }
 
   handleError(error: Error): void {
+    // Perhaps a prepared statement is gone, as behind a pooler. The next group prepares its statements again.
+    this.#prepared.clear()
     this.callback(error, [])
   }
 
