@@ -10,9 +10,10 @@ import {
 import { refuse } from '../kernel/errors.ts'
 import { SURFACE_NAMES } from '../kernel/vocabulary.ts'
 import { appliedAt, buildBook, type PriceLayers, type SetPrice } from '../pricing/build-book.ts'
-import { compareVersions, isJump, type VersionComparison } from '../pricing/compare-versions.ts'
+import { isJump } from '../pricing/compare-versions.ts'
 import { instantMs } from '../pricing/compile-version.ts'
-import { loadLayers, loadLayersGently, readPriceList, readSetPrice } from '../pricing/load-book.ts'
+import { judgePushInThread } from '../pricing/judge-push.ts'
+import { loadLayers, readSetPrice } from '../pricing/load-book.ts'
 import { PRICE_TERMS } from '../pricing/modifiers.ts'
 import {
   findModel,
@@ -22,7 +23,7 @@ import {
   versionAt,
 } from '../pricing/price-book.ts'
 import type { SetPriceEntry } from '../pricing/price-file.ts'
-import { BUILT_IN_LIST, type ListConflict, type MergedList, mergeLists } from '../pricing/price-list.ts'
+import { BUILT_IN_LIST, type ListConflict } from '../pricing/price-list.ts'
 import {
   defineRoute,
   formatInstant,
@@ -211,30 +212,18 @@ export const pushPrices = defineRoute({
   bodyBytesMax: LIST_BYTES_MAX,
   async handle({ body, actor, atMs }, { store, node: { prices } }) {
     const { force = false, dry_run: isDryRun = false, ...given } = body
-    const read = readPriceList(given)
-    if (read.kind === 'refused') return refusePrices(read.problems)
     await prices.refresh()
-    const { layers, book } = prices
-    const merged = mergeLists(layers.list, read.value)
-    if ('reason' in merged) return refuseConflict(merged)
-    const begin = merged.added.map(({ effective_from }) => instantMs(effective_from))
-    // New models of the base are in every version.
-    const fromMs = merged.list.base === layers.list.base ? Math.min(...begin) : -Infinity
-    const next = await loadLayersGently({ ...layers, list: merged.list }, fromMs)
-    if (next.kind === 'refused') return refusePrices(next.problems)
-    const instants = [atMs, ...begin]
-    const difference = union(
-      [...new Set(instants)].map((instant) =>
-        compareVersions(versionAt(book, instant), versionAt(next.value, instant)),
-      ),
-    )
+    const judged = await judgePushInThread({ given, layers: prices.layers, atMs })
+    if (judged.kind === 'refused') return refusePrices(judged.problems)
+    if (judged.kind === 'conflict') return refuseConflict(judged.conflict)
+    const { list, isNew, version, difference } = judged
     const jumps = [...new Set(difference.changed.filter(isJump).map(({ model }) => model))]
     if (jumps.length > 0 && !force) return refuseJumps(jumps)
-    const { revision } = merged.list
-    if (!isDryRun && merged.list !== layers.list) {
+    const { revision } = list
+    if (!isDryRun && isNew) {
       const models = [...new Set([...difference.added, ...difference.changed.map(({ model }) => model)])]
-      const change = { actor, version: versionAt(next.value, atMs).id, models, atMs }
-      const isStored = await store.storePriceList(revision, JSON.stringify(merged.list), change, atMs)
+      const change = { actor, version, models, atMs }
+      const isStored = await store.storePriceList(revision, JSON.stringify(list), change, atMs)
       if (!isStored)
         return refused('conflict', 'Another request changed the list of prices meanwhile. Send it again.')
       await prices.refresh()
@@ -242,12 +231,6 @@ export const pushPrices = defineRoute({
     return { object: 'price_push', revision, ...difference }
   },
 })
-
-function union(comparisons: readonly VersionComparison[]) {
-  const changed = comparisons.flatMap((each) => each.changed)
-  const byName = new Map(changed.map((each) => [`${each.model} ${each.unit}`, each]))
-  return { added: [...new Set(comparisons.flatMap(({ added }) => added))], changed: [...byName.values()] }
-}
 
 function modelIn(id: OwnRequest['id']): string | Refused {
   try {
@@ -279,7 +262,7 @@ const CONFLICTS: Readonly<Record<ListConflict['reason'], string>> = {
     'The list has new changes, but no higher revision than the list of the gateway. Raise its revision',
 }
 
-function refuseConflict({ reason, names }: Exclude<ListConflict | MergedList, MergedList>): Refused {
+function refuseConflict({ reason, names }: ListConflict): Refused {
   const shown = names.slice(0, PROBLEMS_SHOWN_MAX).join(', ')
   return refused(
     'conflict',

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Usage } from '../kernel/usage.ts'
 import { buildBook, type PriceLayers } from './build-book.ts'
@@ -39,33 +38,12 @@ export function loadPrices(overlayText = '[]', layers: PriceLayers = BUILT_IN_LA
 /** Checks each version from an instant on. Layers that fit one by one may not fit together. */
 export function loadLayers(layers: PriceLayers, fromMs = -Infinity): Read<PriceBook> {
   const book = buildBook(layers)
-  return judge(
-    book,
-    versionsFrom(book, fromMs).flatMap((version) => problemsOf(version)),
-  )
-}
-
-/** The same, but other work runs between the versions: each takes some milliseconds. */
-export async function loadLayersGently(layers: PriceLayers, fromMs: number): Promise<Read<PriceBook>> {
-  const book = buildBook(layers)
-  const problems: string[] = []
-  for (const version of versionsFrom(book, fromMs)) {
-    await setImmediate()
-    problems.push(...problemsOf(version))
-  }
-  return judge(book, problems)
-}
-
-function versionsFrom({ versions }: PriceBook, fromMs: number): readonly PriceVersion[] {
-  return versions.filter(({ effectiveFromMs }) => (effectiveFromMs ?? -Infinity) >= fromMs)
-}
-
-function problemsOf({ entry }: PriceVersion): readonly string[] {
-  const read = parse(versionFile, entry)
-  return read.kind === 'read' ? [] : read.problems
-}
-
-function judge(book: PriceBook, problems: readonly string[]): Read<PriceBook> {
+  const problems = book.versions
+    .filter(({ effectiveFromMs }) => (effectiveFromMs ?? -Infinity) >= fromMs)
+    .flatMap(({ entry }) => {
+      const read = parse(versionFile, entry)
+      return read.kind === 'read' ? [] : read.problems
+    })
   return problems.length > 0
     ? { kind: 'refused', problems: [...new Set(problems)] }
     : { kind: 'read', value: book }
