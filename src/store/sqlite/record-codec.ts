@@ -5,7 +5,7 @@ export type List = unknown[]
 
 /** How a member crosses. JSON has no bigint and no bytes, so these are converted. `optional`: undefined, never null. */
 type Wire<Value> =
-  | ([Extract<Value, bigint | Uint8Array>] extends [never] ? 'plain' : never)
+  | ([Extract<Value, bigint | Uint8Array | undefined>] extends [never] ? 'plain' : never)
   | (undefined extends Value ? 'optional' : never)
   | { encode(value: Value): unknown; decode(value: never): Value }
 
