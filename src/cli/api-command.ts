@@ -168,8 +168,10 @@ export async function runCommand<Name extends AnswerName>(
   args: ReadonlyMap<string, string>,
   options: CommandOptions,
 ): Promise<void> {
-  const [, , method, , { listing, once, show } = {}] = row
-  const { json, format } = options
+  const [, , method, , { formats, listing, once, show } = {}] = row
+  const { json } = options
+  // Webhooks have a field of this name.
+  const format = formats === undefined ? undefined : options['format']
   if (json && format !== undefined)
     throw new UsageError('--json and --format cannot be used together. Use one of them.')
   const { client, path, fields, query } = await prepareRequest(row, args, options)

@@ -48,14 +48,20 @@ export interface ApiAnswer<T> {
 
 const TIMEOUT_MS = 60_000
 
+interface AdminKey {
+  readonly secret: Secret
+  /** The file or the variable that it was read from. */
+  readonly from: string
+}
+
 /** A client of the management API. Throws a refusal as a `Failure`, or as a `UsageError` if a parameter is invalid. */
 export class Client {
   readonly url: string
-  readonly #adminKey: Secret
+  readonly #adminKey: AdminKey
   readonly #account: string | undefined
   #everyAccount: Promise<'*' | undefined> | null = null
 
-  constructor(url: string, adminKey: Secret, account?: string) {
+  constructor(url: string, adminKey: AdminKey, account?: string) {
     this.url = url
     this.#adminKey = adminKey
     this.#account = account
@@ -142,7 +148,7 @@ export class Client {
       // Do not follow redirects, because the key must only go to this URL.
       redirect: 'manual',
       headers: {
-        authorization: `Bearer ${this.#adminKey.reveal()}`,
+        authorization: `Bearer ${this.#adminKey.secret.reveal()}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
@@ -161,7 +167,7 @@ export class Client {
     if (status === 400 && typeof param === 'string') return new UsageError(message, param)
     if (code === 'invalid_api_key' || code === 'admin_key_required')
       return new Failure(
-        `${this.url} refused the admin key: ${message} Check --admin-key-file or TOLLGATE_ADMIN_KEY.`,
+        `${this.url} refused the admin key: ${message} The key is from ${this.#adminKey.from}. Check --admin-key-file or TOLLGATE_ADMIN_KEY.`,
       )
     const again =
       code === 'store_unavailable' && idempotencyKey !== undefined ? ` ${repeatAdvice(idempotencyKey)}` : ''
@@ -272,9 +278,9 @@ function trustCertificate(file: string): void {
   }
 }
 
-function readAdminKey(named: string | undefined, environment: Environment): Secret {
+function readAdminKey(named: string | undefined, environment: Environment): AdminKey {
   const given = environment['TOLLGATE_ADMIN_KEY']
-  if (named === undefined && given) return new Secret(given)
+  if (named === undefined && given) return { secret: new Secret(given), from: 'TOLLGATE_ADMIN_KEY' }
   const file = named ?? join(environment['TOLLGATE_DATA_DIR'] || 'data', 'admin-key')
   let text: string
   try {
@@ -288,5 +294,5 @@ function readAdminKey(named: string | undefined, environment: Environment): Secr
     )
   }
   if (!/^[\x21-\x7e]+$/.test(text)) throw new Failure(`There is no key in ${file}. Write an admin key to it.`)
-  return new Secret(text)
+  return { secret: new Secret(text), from: file }
 }

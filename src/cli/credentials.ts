@@ -36,6 +36,11 @@ export function readCredential(url: string): StoredCredential | null {
   return readAll()[url] ?? null
 }
 
+/** The URLs at which this terminal is signed in. */
+export function signedInUrls(): readonly string[] {
+  return Object.keys(readAll())
+}
+
 /** Null removes it. Other commands may read meanwhile, so the file is replaced whole. */
 export function storeCredential(url: string, credential: StoredCredential | null): void {
   const file = credentialsFile()

@@ -6,7 +6,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { type CommandOptions, explainBroken, gatewayUrl } from './client.ts'
 import { Failure } from './command.ts'
-import { readCredential, type StoredCredential, storeCredential } from './credentials.ts'
+import { readCredential, type StoredCredential, signedInUrls, storeCredential } from './credentials.ts'
 import { JSON_OPTION, printResult, shownText } from './terminal.ts'
 
 /** Signs this terminal in as a person (RFC 8628), so that agents and scripts need no key. */
@@ -76,7 +76,7 @@ function credentialOf({
 async function token(options: CommandOptions): Promise<void> {
   const url = gatewayUrl(options)
   const stored = readCredential(url)
-  if (stored === null) throw new Failure(`This terminal is not signed in at ${url}. ${SIGN_IN}`)
+  if (stored === null) throw notSignedIn(url)
   const isValid = stored.expires_at > systemClock.nowMs() + VALID_MS_MIN
   const { token: key, expires_at } = isValid ? stored : await refresh(url, stored)
   const ends = new Date(expires_at).toISOString()
@@ -84,6 +84,15 @@ async function token(options: CommandOptions): Promise<void> {
 }
 
 const SIGN_IN = 'Run `tollgate login`.'
+
+function notSignedIn(url: string): Failure {
+  const others = signedInUrls()
+  const elsewhere =
+    others.length === 0
+      ? '.'
+      : `, but at ${others.map((other) => shownText(other, 300)).join(', ')}: name that one with --url or TOLLGATE_URL.`
+  return new Failure(`This terminal is not signed in at ${url}${elsewhere} ${SIGN_IN}`)
+}
 
 async function refresh(url: string, stored: StoredCredential): Promise<StoredCredential> {
   const form = { grant_type: 'refresh_token', refresh_token: stored.token }

@@ -10,7 +10,7 @@ import { BUILT_IN_LIST, shippedBook } from '../pricing/price-list.ts'
 import { scaleRates } from '../pricing/scale-rates.ts'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
 import type { Client, CommandOptions } from './client.ts'
-import { examples, Failure } from './command.ts'
+import { examples, Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { overlayWarnings } from './overlay-warnings.ts'
 import { renderRecord, renderRecords } from './records.ts'
@@ -74,7 +74,7 @@ const PUSH = {
     ['--force', 'force', 'accept rates that change by more than a factor of 4'],
     ['--dry-run', 'dry_run', 'show what would change, and change nothing'],
   ] as const,
-  examples: ['npx tollgate@latest prices push --dry-run'],
+  examples: ['tollgate prices push --dry-run'],
 }
 
 export function register(group: Command): void {
@@ -133,7 +133,12 @@ async function setPrice(model: string, options: CommandOptions): Promise<void> {
     ...(given['effective_from'] === undefined ? {} : { effective_from: given['effective_from'] }),
   }
   const path = `${PATH}/${encodeURIComponent(model)}` as const
-  const { value, text } = await client.request('price', 'PUT', path, { body })
+  const hasPrice = like !== null || Object.keys(rates).length > 0
+  const { value, text } = await client.request('price', 'PUT', path, { body }).catch((error: unknown) => {
+    if (error instanceof UsageError && !hasPrice)
+      error.message += ' Give a new model its price: --like, or --input and --output.'
+    throw error
+  })
   await print(options.json ? `${text}\n` : renderRecord(value, outputStyle(options)))
 }
 

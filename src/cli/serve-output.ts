@@ -1,4 +1,4 @@
-import { basename, relative } from 'node:path'
+import { basename, delimiter, dirname, relative } from 'node:path'
 import { type Certificate, dateOf } from '../config/read-certificate.ts'
 import type { Config, UpstreamConfig } from '../config/read-config.ts'
 import { formatUsd } from '../kernel/money.ts'
@@ -98,7 +98,8 @@ function commandName(): string {
   const { npm_lifecycle_event: script } = process.env
   if (script === 'start') return 'npm run -s tollgate --'
   const [, file = 'tollgate'] = process.argv
-  return script === undefined && basename(file) === 'tollgate' ? 'tollgate' : `node ${file}`
+  const isFound = process.env['PATH']?.split(delimiter).includes(dirname(file))
+  return script === undefined && isFound && basename(file) === 'tollgate' ? 'tollgate' : `node ${file}`
 }
 
 function describeUpstream(upstream: UpstreamConfig | null, variable: string): string {

@@ -119,7 +119,8 @@ const NAMES_SHOWN_MAX = 20
 
 /** Models that were asked for in the last week and have no price now. Without a price, capped keys are refused. */
 export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) => {
-  const opened = await snapshot.catch(() => null)
+  const opened = await snapshot.catch(() => undefined)
+  if (opened === undefined) return skipped('the database cannot be read')
   if (opened === null) return skipped('there are no calls yet')
   const asked = await runOn(opened.query, PRICES.reads.listUnpricedModels(nowMs - WEEK_MS))
   const version = versionAt(

@@ -53,7 +53,7 @@ test('a terminal signs in, prints tokens that are valid long enough, and signs o
   assert.equal((await run('logout')).stdout, `Nobody is signed in at ${gateway.url}.\n`)
   const refused = await run('token')
   assert.deepEqual([refused.code, refused.stdout], [1, ''])
-  assert.match(refused.stderr, /Run `tollgate login`\.\n$/)
+  assert.match(refused.stderr, /, but at https:\/\/other\.example: .* Run `tollgate login`\.\n$/)
 })
 
 test('a token that cannot be refreshed is forgotten', async () => {

@@ -33,6 +33,8 @@ test('a webhook is created, tested, listed with its deliveries, changed and dele
     await done('webhooks', 'redeliver', id, delivery?.id ?? '')
     await receiver.until(({ length }) => length === 2)
     assert.match(await done('webhooks', 'update', id, '--enabled', 'no'), /^enabled +no$/m)
+    assert.match(await done('webhooks', 'update', id, '--format', 'slack'), /^format +slack$/m)
+    assert.match(await done('webhooks', 'create', receiver.url, '--format', 'slack'), /^whsec_/)
     assert.match(await done('webhooks', 'rotate-secret', id), /^whsec_/)
     const deleted = { object: 'webhook', id, deleted: true }
     assert.deepEqual(JSON.parse(await done('webhooks', 'delete', id, '--json')), deleted)

@@ -93,6 +93,8 @@ test('set starts from another model, push sends the list of the command, unset e
   assert.match(shown, /standard\.input +3\.5$/m)
   assert.match(shown, /standard\.output +20$/m)
   assert.match(await done('prices', 'list'), /^brand-new +openai +3\.5 +0\.35 +20$/m)
+  const empty = await run('prices', 'set', 'claude-haiku-9', '--max-output', '9')
+  assert.match(empty.stderr, /--like, or --input and --output/)
   const other = await done('prices', 'set', 'claude-haiku-9', '--input', '1', '--output', '2')
   assert.match(other, /^id +claude-haiku-9\nprovider +anthropic\n/)
   const pushed = await done('prices', 'push', '--dry-run')
