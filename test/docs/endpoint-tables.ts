@@ -32,7 +32,8 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
     'Not metered',
     'The replies of these endpoints do not report the usage. Limited keys get 404 `endpoint_not_metered`. Calls with other keys ' +
       'cost 0, and are flagged `unpriced`. With the setting [`pricing.unpriced`](CONFIGURATION.md#the-configuration-file), you can ' +
-      'refuse these calls to all keys, or allow them to all keys.',
+      'refuse these calls to all keys, or allow them to all keys. OpenAI shut down videos on 2026-09-24 and Assistants on ' +
+      '2026-08-26.',
     ({ billing, method, makes }) =>
       makes === undefined && (billing === 'deferred' || billing === 'unmeterable') && method !== 'WS',
   ],
@@ -67,10 +68,8 @@ export function endpointTables(): string {
   const lines = [
     '## Every endpoint',
     '',
-    `These are the ${templates.size} paths that the official SDKs call. The tables leave out the providers’ Admin APIs, which need another`,
-    'kind of provider key, except for endpoints that give access. They also leave out videos and Assistants, which OpenAI shut down in',
-    '2026. Some paths exist in both APIs. A request to such a path goes to Messages if it has the header `anthropic-version` or',
-    '`x-api-key`, and otherwise to Chat.',
+    `These are the ${templates.size} paths that the official SDKs call. Some paths exist in both APIs. A request to such a path goes to`,
+    'Messages if it has the header `anthropic-version` or `x-api-key`, and otherwise to Chat.',
     '',
     'A *limited key* has a budget or an allowlist, or its account has a budget or enforced credit. Keys without limits can also call',
     'paths that are in no table. For limited keys, these paths answer 404 `endpoint_not_metered`, unless the method is GET, HEAD or',

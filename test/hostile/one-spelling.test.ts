@@ -106,8 +106,8 @@ test('the refusal names the path sent and the path probably meant, in the shape 
     message: message('/v1/v1/messages', '/v1/messages'),
     code: 'endpoint_not_metered',
   })
-  const run = await ask(open, 'POST', '/v1/evals/eval_1/ru%6es', version)
-  assert.match(run.body, /Did you mean POST \/v1\/evals\/\{eval_id\}\/runs\?/)
+  const run = await ask(open, 'POST', '/v1/threads/thread_1/ru%6es', version)
+  assert.match(run.body, /Did you mean POST \/v1\/threads\/\{thread_id\}\/runs\?/)
   const long = await ask(open, 'POST', `/v1/messages;${'x'.repeat(5_000)}`)
   assert.equal(long.code, 'endpoint_not_metered')
   assert.ok(long.body.length < 600, String(long.body.length))

@@ -127,19 +127,21 @@ test('a free endpoint with a model outside the allowlist is refused too', async 
   })
 })
 
-test('live sessions are 404 for limited keys, and forwarded and flagged for others', async () => {
-  const live = billable.filter(({ template }) => template.startsWith('/v1/live/'))
-  assert.equal(live.length, 3)
+test('videos, Assistants and live sessions are 404 for limited keys, and forwarded and flagged for others', async () => {
+  const dead = billable.filter(({ template }) =>
+    /^\/v1\/(?:videos|assistants|threads|live)(?:\/|$)/.test(template),
+  )
+  assert.equal(dead.length, 19)
   const listed = await withKey({ allowed_models: ['gpt-6-luna'] })
   const capped = await withKey({ monthly_budget_usd: 5 })
   await nothingSent(async () => {
     const refused = ({ status, code }: Answer) => status === 404 && code === 'endpoint_not_metered'
-    for (const key of [listed, capped]) assert.deepEqual(await odd(live, key, refused), [])
+    for (const key of [listed, capped]) assert.deepEqual(await odd(dead, key, refused), [])
   })
   const { id, key } = await gateway.createKey('open')
-  assert.deepEqual(await odd(live, key, ({ status }) => status === 200), [])
+  assert.deepEqual(await odd(dead, key, ({ status }) => status === 200), [])
   const { data } = await gateway.manage('GET', `/v1/keys/${id}/requests?flag=unpriced`)
-  assert.equal((data as unknown[]).length, live.length)
+  assert.equal((data as unknown[]).length, dead.length)
 })
 
 const UNMETERED = new Set([
@@ -169,15 +171,7 @@ test('a spent cap does not affect free endpoints', async () => {
 test('an unlisted path is refused under an allowlist, and under a cap unless it only reads', async () => {
   const listed = await withKey({ allowed_models: ['gpt-6-luna'] })
   const capped = await withKey({ monthly_budget_usd: 5 })
-  const unknown = [
-    '/v1/brand-new',
-    '/v1/videos',
-    '/v1/threads/thread_1/runs',
-    '/v1/convers%61tions',
-    '/v1/Models',
-    '/v1/files;a',
-    '/v2/responses',
-  ]
+  const unknown = ['/v1/brand-new', '/v1/convers%61tions', '/v1/Models', '/v1/files;a', '/v2/responses']
   const ask = async (method: string, path: string, key: string) => {
     const response = await fetch(gateway.url + path, { method, headers: headersFor('chat', key) })
     const { error } = (await response.json()) as { error: { code: string } }

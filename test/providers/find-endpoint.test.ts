@@ -64,17 +64,17 @@ test('a parameter matches exactly one non-empty segment', () => {
 })
 
 test('a literal segment wins over a parameter, with any method and at any depth', () => {
-  assert.equal(findEndpoint('chat', 'POST', '/v1/agents/sessions')?.template, '/v1/agents/sessions')
-  assert.equal(findEndpoint('chat', 'POST', '/v1/agents/agent_1')?.template, '/v1/agents/{agent_id}')
-  // Only DELETE /v1/agents/{agent_id} exists, and `sessions` is not an agent.
-  assert.equal(findEndpoint('chat', 'DELETE', '/v1/agents/sessions'), null)
+  assert.equal(findEndpoint('chat', 'POST', '/v1/threads/runs')?.template, '/v1/threads/runs')
+  assert.equal(findEndpoint('chat', 'POST', '/v1/threads/thread_1')?.template, '/v1/threads/{thread_id}')
+  // Only DELETE /v1/threads/{thread_id} exists, and `runs` is not a thread.
+  assert.equal(findEndpoint('chat', 'DELETE', '/v1/threads/runs'), null)
   assert.equal(findEndpoint('messages', 'POST', '/v1/environments/e/work/w/ack')?.billing, 'free')
   assert.equal(findEndpoint('messages', 'POST', '/v1/environments/e/work/poll/ack'), null)
 })
 
 test('another spelling of a literal does not match a parameter, and so no cheaper endpoint', () => {
-  for (const id of words('%73essions SESSIONS Sessions sessions%2Fs%2Fevents Sessions%2fs%2fevents')) {
-    assert.equal(findEndpoint('chat', 'POST', `/v1/agents/${id}`), null, id)
+  for (const id of words('%72uns RUNS Runs %52UNS thread_1%2Fruns thread_1%2FRuns')) {
+    assert.equal(findEndpoint('chat', 'POST', `/v1/threads/${id}`), null, id)
   }
   for (const id of ['Compact', 'input_TOKENS', '%63ompact']) {
     assert.equal(findEndpoint('chat', 'POST', `/v1/responses/${id}`), null, id)
@@ -83,8 +83,8 @@ test('another spelling of a literal does not match a parameter, and so no cheape
 })
 
 test('a parameter may otherwise contain anything', () => {
-  for (const id of words('runs1 agent_RUNS r.uns runs.json runs; a;b a%2fb %ff % %2573essions @ Agent,a=b')) {
-    assert.equal(findEndpoint('chat', 'POST', `/v1/agents/${id}`)?.template, '/v1/agents/{agent_id}', id)
+  for (const id of words('runs1 thread_RUNS r.uns runs.json runs; a;b a%2fb %ff % %2572uns @ Thread,a=b')) {
+    assert.equal(findEndpoint('chat', 'POST', `/v1/threads/${id}`)?.template, '/v1/threads/{thread_id}', id)
   }
 })
 

@@ -40,7 +40,7 @@ test('a path of the tables is not sent with a method that they lack', () => {
     ['PUT', '/v1/chat/completions', 'GET /v1/chat/completions'],
     ['POST', '/v1/responses/Compact', 'POST /v1/responses/compact'],
     ['POST', '/v1/responses/resp_1', 'GET /v1/responses/{response_id}'],
-    ['POST', '/v1/agents/environments/TEMPLATES', 'POST /v1/agents/environments/templates'],
+    ['POST', '/v1/threads/RUNS', 'POST /v1/threads/runs'],
   ] as const) {
     for (const surface of surfaceNames) assert.equal(findEndpoint(surface, method, path), null)
     const found = findMisspelled(method, path)?.meant

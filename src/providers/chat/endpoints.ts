@@ -1,6 +1,6 @@
 import { deferred, type EndpointRow, free, metered, minting, stored, unmeterable } from '../endpoint.ts'
 
-/** Paths as in openai 7.53, without videos and Assistants, which were shut down in 2026. */
+/** Chat surface: inference, and the sockets and calls that lead to it. Paths as in openai 7.53. */
 export const CHAT_ENDPOINTS: readonly EndpointRow[] = [
   stored('GET', '/v1/chat/completions'),
   // Stored completions repeat their usage; only the POST that made them is paid.
@@ -104,7 +104,7 @@ export const CHAT_ENDPOINTS: readonly EndpointRow[] = [
   stored(['GET', 'DELETE'], '/v1/chatkit/threads/{thread_id}'),
   stored('GET', '/v1/chatkit/threads/{thread_id}/items'),
 
-  // Objects stored under the account, and the jobs, runs and sessions that are paid later.
+  // Chat surface: objects stored under the account, and the jobs, runs and sessions that are paid later.
   stored(['GET', 'POST'], '/v1/files'),
   stored(['GET', 'DELETE'], '/v1/files/{file_id}'),
   stored('GET', '/v1/files/{file_id}/content'),
@@ -148,6 +148,37 @@ export const CHAT_ENDPOINTS: readonly EndpointRow[] = [
   stored(['GET', 'POST', 'DELETE'], '/v1/vector_stores/{vector_store_id}/files/{file_id}'),
   stored('GET', '/v1/vector_stores/{vector_store_id}/files/{file_id}/content'),
   unmeterable('POST', '/v1/vector_stores/{vector_store_id}/search', { stateful: true }),
+
+  // Shut down upstream: videos on 2026-09-24, Assistants on 2026-08-26. Nothing here reads what they cost.
+  stored('GET', '/v1/videos'),
+  unmeterable('POST', '/v1/videos', { stateful: true }),
+  unmeterable('POST', '/v1/videos/characters', { stateful: true }),
+  stored('GET', '/v1/videos/characters/{character_id}'),
+  unmeterable('POST', '/v1/videos/edits', { stateful: true }),
+  unmeterable('POST', '/v1/videos/extensions', { stateful: true }),
+  stored(['GET', 'DELETE'], '/v1/videos/{video_id}'),
+  stored('GET', '/v1/videos/{video_id}/content'),
+  unmeterable('POST', '/v1/videos/{video_id}/remix', { stateful: true }),
+  stored('GET', '/v1/assistants'),
+  unmeterable('POST', '/v1/assistants', { stateful: true }),
+  stored(['GET', 'DELETE'], '/v1/assistants/{assistant_id}'),
+  unmeterable('POST', '/v1/assistants/{assistant_id}', { stateful: true }),
+  unmeterable('POST', '/v1/threads', { stateful: true }),
+  unmeterable('POST', '/v1/threads/runs', { stateful: true }),
+  stored(['GET', 'DELETE'], '/v1/threads/{thread_id}'),
+  unmeterable('POST', '/v1/threads/{thread_id}', { stateful: true }),
+  stored('GET', '/v1/threads/{thread_id}/messages'),
+  unmeterable('POST', '/v1/threads/{thread_id}/messages', { stateful: true }),
+  stored(['GET', 'DELETE'], '/v1/threads/{thread_id}/messages/{message_id}'),
+  unmeterable('POST', '/v1/threads/{thread_id}/messages/{message_id}', { stateful: true }),
+  stored('GET', '/v1/threads/{thread_id}/runs'),
+  unmeterable('POST', '/v1/threads/{thread_id}/runs', { stateful: true }),
+  stored('GET', '/v1/threads/{thread_id}/runs/{run_id}'),
+  unmeterable('POST', '/v1/threads/{thread_id}/runs/{run_id}', { stateful: true }),
+  unmeterable('POST', '/v1/threads/{thread_id}/runs/{run_id}/cancel', { stateful: true }),
+  stored('GET', '/v1/threads/{thread_id}/runs/{run_id}/steps'),
+  stored('GET', '/v1/threads/{thread_id}/runs/{run_id}/steps/{step_id}'),
+  unmeterable('POST', '/v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs', { stateful: true }),
 
   // Runs model graders at once, but reports their tokens in the shape of an eval run.
   deferred('POST', '/v1/fine_tuning/alpha/graders/run', { model: 'elsewhere' }),
@@ -244,17 +275,111 @@ export const CHAT_ENDPOINTS: readonly EndpointRow[] = [
 
   free('GET', '/v1/webhook_event_types'),
 
-  // The Admin API needs a key that a gateway does not have. Of its endpoints, only those that give access are listed.
+  // Chat surface: the Admin API. Every call shows or changes the account behind the gateway.
+  stored('GET', '/v1/organization/admin_api_keys'),
   // A key for the whole organization.
   minting('POST', '/v1/organization/admin_api_keys'),
+  stored(['GET', 'DELETE'], '/v1/organization/admin_api_keys/{key_id}'),
+
+  stored('GET', '/v1/organization/audit_logs'),
+
+  stored(['GET', 'POST'], '/v1/organization/certificates'),
+  stored('POST', '/v1/organization/certificates/activate'),
+  stored('POST', '/v1/organization/certificates/deactivate'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/certificates/{certificate_id}'),
+
+  stored('GET', '/v1/organization/costs'),
+
+  stored(['GET', 'POST'], '/v1/organization/data_retention'),
+
+  stored(['GET', 'POST'], '/v1/organization/external_keys'),
+  stored(['GET', 'DELETE'], '/v1/organization/external_keys/{external_key_id}'),
+  stored('POST', '/v1/organization/external_keys/{external_key_id}/validate'),
+
+  stored(['GET', 'POST'], '/v1/organization/external_storage'),
+  stored(['GET', 'DELETE'], '/v1/organization/external_storage/{external_storage_id}'),
+  stored('POST', '/v1/organization/external_storage/{external_storage_id}/validate'),
+
+  stored(['GET', 'POST'], '/v1/organization/groups'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/groups/{group_id}'),
+  stored(['GET', 'POST'], '/v1/organization/groups/{group_id}/roles'),
+  stored(['GET', 'DELETE'], '/v1/organization/groups/{group_id}/roles/{role_id}'),
+  stored(['GET', 'POST'], '/v1/organization/groups/{group_id}/users'),
+  stored(['GET', 'DELETE'], '/v1/organization/groups/{group_id}/users/{user_id}'),
+
+  stored('GET', '/v1/organization/invites'),
   // An invited member makes keys of their own.
   minting('POST', '/v1/organization/invites'),
+  stored(['GET', 'DELETE'], '/v1/organization/invites/{invite_id}'),
+
+  stored(['GET', 'POST'], '/v1/organization/projects'),
+  stored(['GET', 'POST'], '/v1/organization/projects/{project_id}'),
+  stored('GET', '/v1/organization/projects/{project_id}/api_keys'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/projects/{project_id}/api_keys/{api_key_id}'),
+  stored('POST', '/v1/organization/projects/{project_id}/archive'),
+  stored('GET', '/v1/organization/projects/{project_id}/certificates'),
+  stored('POST', '/v1/organization/projects/{project_id}/certificates/activate'),
+  stored('POST', '/v1/organization/projects/{project_id}/certificates/deactivate'),
+  stored(['GET', 'POST'], '/v1/organization/projects/{project_id}/data_retention'),
+  stored(['GET', 'POST'], '/v1/organization/projects/{project_id}/groups'),
+  stored(['GET', 'DELETE'], '/v1/organization/projects/{project_id}/groups/{group_id}'),
+  stored(['GET', 'POST'], '/v1/organization/projects/{project_id}/hosted_tool_permissions'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/projects/{project_id}/model_permissions'),
+  stored('GET', '/v1/organization/projects/{project_id}/rate_limits'),
+  stored('POST', '/v1/organization/projects/{project_id}/rate_limits/{rate_limit_id}'),
+  stored('GET', '/v1/organization/projects/{project_id}/service_accounts'),
   // The reply has the API key of the new service account.
   minting('POST', '/v1/organization/projects/{project_id}/service_accounts'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/projects/{project_id}/service_accounts/{account_id}'),
   minting('POST', '/v1/organization/projects/{project_id}/service_accounts/{account_id}/api_keys'),
+  stored(['GET', 'POST'], '/v1/organization/projects/{project_id}/service_tier_settings'),
+  stored(['GET', 'POST'], '/v1/organization/projects/{project_id}/spend_alerts'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/projects/{project_id}/spend_alerts/{alert_id}'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/projects/{project_id}/spend_limit'),
+  stored(['GET', 'POST'], '/v1/organization/projects/{project_id}/users'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/projects/{project_id}/users/{user_id}'),
+
+  stored(['GET', 'POST'], '/v1/organization/roles'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/roles/{role_id}'),
+
+  stored(['GET', 'POST'], '/v1/organization/spend_alerts'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/spend_alerts/{alert_id}'),
+
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/spend_limit'),
+
+  stored('GET', '/v1/organization/usage/audio_speeches'),
+  stored('GET', '/v1/organization/usage/audio_transcriptions'),
+  stored('GET', '/v1/organization/usage/code_interpreter_sessions'),
+  stored('GET', '/v1/organization/usage/completions'),
+  stored('GET', '/v1/organization/usage/decisions'),
+  stored('GET', '/v1/organization/usage/embeddings'),
+  stored('GET', '/v1/organization/usage/file_search_calls'),
+  stored('GET', '/v1/organization/usage/images'),
+  stored('GET', '/v1/organization/usage/moderations'),
+  stored('GET', '/v1/organization/usage/vector_stores'),
+  stored('GET', '/v1/organization/usage/web_search_calls'),
+
+  stored('GET', '/v1/organization/users'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organization/users/{user_id}'),
+  stored(['GET', 'POST'], '/v1/organization/users/{user_id}/roles'),
+  stored(['GET', 'DELETE'], '/v1/organization/users/{user_id}/roles/{role_id}'),
+
+  stored('GET', '/v1/organization/workload_identity_providers'),
   // Trusting a provider, or a rule of it, lets its tokens be exchanged for upstream ones from anywhere.
   minting('POST', '/v1/organization/workload_identity_providers'),
+  stored('GET', '/v1/organization/workload_identity_providers/{id}'),
   minting('POST', '/v1/organization/workload_identity_providers/{id}'),
+  stored('DELETE', '/v1/organization/workload_identity_providers/{id}'),
+  stored('GET', '/v1/organization/workload_identity_providers/{id}/federation_rules'),
   minting('POST', '/v1/organization/workload_identity_providers/{id}/federation_rules'),
+  stored('GET', '/v1/organization/workload_identity_providers/{id}/federation_rules/{rule_id}'),
   minting('POST', '/v1/organization/workload_identity_providers/{id}/federation_rules/{rule_id}'),
+  stored('DELETE', '/v1/organization/workload_identity_providers/{id}/federation_rules/{rule_id}'),
+
+  stored(['GET', 'POST'], '/v1/projects/{project_id}/groups/{group_id}/roles'),
+  stored(['GET', 'DELETE'], '/v1/projects/{project_id}/groups/{group_id}/roles/{role_id}'),
+  stored(['GET', 'POST'], '/v1/projects/{project_id}/roles'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/projects/{project_id}/roles/{role_id}'),
+  stored(['GET', 'POST'], '/v1/projects/{project_id}/users/{user_id}/roles'),
+  stored(['GET', 'DELETE'], '/v1/projects/{project_id}/users/{user_id}/roles/{role_id}'),
 ]

@@ -1,6 +1,6 @@
 import { deferred, type EndpointRow, free, metered, minting, stored, unmeterable } from '../endpoint.ts'
 
-/** Paths as in @anthropic-ai/sdk 1.8, and what older clients call. */
+/** Messages surface: everything but the Admin API. Paths as in @anthropic-ai/sdk 1.8, and what older clients call. */
 export const MESSAGES_ENDPOINTS: readonly EndpointRow[] = [
   // Inference. `fallbacks[]` and tools may name further models.
   metered('POST', '/v1/messages', 'messages', { model: 'json', modes: ['chat'] }),
@@ -120,13 +120,136 @@ export const MESSAGES_ENDPOINTS: readonly EndpointRow[] = [
   stored('POST', '/v1/user_profiles/{user_profile_id}/action_urls'),
   stored('POST', '/v1/user_profiles/{user_profile_id}/enrollment_url'),
 
-  // The Admin API needs a key that a gateway does not have. Of its endpoints, only those that give access are listed.
+  // Messages surface: the Admin API. Every call shows or changes the account behind the gateway.
+  stored('GET', '/v1/organizations/analytics/apps/chat/projects'),
+  stored('GET', '/v1/organizations/analytics/artifacts'),
+  stored('GET', '/v1/organizations/analytics/connectors'),
+  stored('GET', '/v1/organizations/analytics/cost'),
+  stored('GET', '/v1/organizations/analytics/cost_report'),
+  stored('GET', '/v1/organizations/analytics/plugins'),
+  stored('GET', '/v1/organizations/analytics/skills'),
+  stored('GET', '/v1/organizations/analytics/summaries'),
+  stored('GET', '/v1/organizations/analytics/usage'),
+  stored('GET', '/v1/organizations/analytics/usage_report'),
+  stored('GET', '/v1/organizations/analytics/user_cost_report'),
+  stored('GET', '/v1/organizations/analytics/user_usage_report'),
+  stored('GET', '/v1/organizations/analytics/users'),
+
+  stored('GET', '/v1/organizations/api_keys'),
+  stored(['GET', 'POST'], '/v1/organizations/api_keys/{api_key_id}'),
+
+  stored('GET', '/v1/organizations/claude_tag/bundles'),
+  stored('GET', '/v1/organizations/claude_tag/bundles/{bundle_id}'),
+  stored(['GET', 'POST'], '/v1/organizations/claude_tag/bundles/{bundle_id}/targets'),
+  stored(['GET', 'DELETE'], '/v1/organizations/claude_tag/bundles/{bundle_id}/targets/{target_id}'),
+  stored(['GET', 'POST'], '/v1/organizations/claude_tag/slack_channels'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organizations/claude_tag/slack_channels/{id}'),
+  stored('GET', '/v1/organizations/claude_tag/slack_workspaces'),
+  stored(['GET', 'POST'], '/v1/organizations/claude_tag/slack_workspaces/{id}'),
+
+  stored(['GET', 'POST'], '/v1/organizations/compliance_settings'),
+
+  // Reports that no SDK has, but that the Admin API documents.
+  stored('GET', '/v1/organizations/cost_report'),
+
+  stored(['GET', 'POST'], '/v1/organizations/external_keys'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organizations/external_keys/{external_key_id}'),
+  stored('POST', '/v1/organizations/external_keys/{external_key_id}/validate'),
+
+  stored('GET', '/v1/organizations/federation_issuers'),
   // Trusting an issuer, or a rule of it, lets its tokens be exchanged for upstream ones from anywhere.
   minting('POST', '/v1/organizations/federation_issuers'),
+  stored('GET', '/v1/organizations/federation_issuers/{federation_issuer_id}'),
   minting('POST', '/v1/organizations/federation_issuers/{federation_issuer_id}'),
+  stored('POST', '/v1/organizations/federation_issuers/{federation_issuer_id}/archive'),
+
+  stored('GET', '/v1/organizations/federation_rules'),
   minting('POST', '/v1/organizations/federation_rules'),
+  stored('GET', '/v1/organizations/federation_rules/{federation_rule_id}'),
   minting('POST', '/v1/organizations/federation_rules/{federation_rule_id}'),
+  stored('POST', '/v1/organizations/federation_rules/{federation_rule_id}/archive'),
+  stored('GET', '/v1/organizations/federation_rules/{federation_rule_id}/workspaces'),
   minting('POST', '/v1/organizations/federation_rules/{federation_rule_id}/workspaces'),
+  stored('DELETE', '/v1/organizations/federation_rules/{federation_rule_id}/workspaces/{workspace_id}'),
+
+  stored('GET', '/v1/organizations/invites'),
   // An invited member makes keys of their own.
   minting('POST', '/v1/organizations/invites'),
+  stored(['GET', 'DELETE'], '/v1/organizations/invites/{invite_id}'),
+
+  stored('GET', '/v1/organizations/me'),
+
+  stored('GET', '/v1/organizations/plugin_marketplaces'),
+  stored('POST', '/v1/organizations/plugin_marketplaces/validate_archive'),
+  stored('POST', '/v1/organizations/plugin_marketplaces/validate_repository'),
+  stored(['GET', 'POST'], '/v1/organizations/plugin_marketplaces/{marketplace_id}'),
+
+  stored(['GET', 'POST'], '/v1/organizations/plugins'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organizations/plugins/{plugin_id}'),
+  stored('GET', '/v1/organizations/plugins/{plugin_id}/installation_settings'),
+  stored(['POST', 'DELETE'], '/v1/organizations/plugins/{plugin_id}/installation_settings/{target}'),
+  stored('GET', '/v1/organizations/plugins/{plugin_id}/shares'),
+  stored(['GET', 'POST'], '/v1/organizations/plugins/{plugin_id}/versions'),
+  stored('GET', '/v1/organizations/plugins/{plugin_id}/versions/{version}'),
+  stored('GET', '/v1/organizations/plugins/{plugin_id}/versions/{version}/content'),
+
+  stored('GET', '/v1/organizations/rate_limits'),
+
+  stored(['GET', 'POST'], '/v1/organizations/rbac_groups'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organizations/rbac_groups/{rbac_group_id}'),
+  stored(['GET', 'POST'], '/v1/organizations/rbac_groups/{rbac_group_id}/members'),
+  stored('DELETE', '/v1/organizations/rbac_groups/{rbac_group_id}/members/{user_id}'),
+
+  stored('GET', '/v1/organizations/rbac_roles'),
+  stored('GET', '/v1/organizations/rbac_roles/{rbac_role_id}'),
+  stored('GET', '/v1/organizations/rbac_roles/{rbac_role_id}/permissions'),
+
+  stored(['GET', 'POST'], '/v1/organizations/service_accounts'),
+  stored(['GET', 'POST'], '/v1/organizations/service_accounts/{service_account_id}'),
+  stored('POST', '/v1/organizations/service_accounts/{service_account_id}/archive'),
+  stored(['GET', 'POST'], '/v1/organizations/service_accounts/{service_account_id}/workspaces'),
+  stored('DELETE', '/v1/organizations/service_accounts/{service_account_id}/workspaces/{workspace_id}'),
+
+  stored('GET', '/v1/organizations/spend_limit_increase_requests'),
+  stored('GET', '/v1/organizations/spend_limit_increase_requests/{request_id}'),
+  stored('POST', '/v1/organizations/spend_limit_increase_requests/{request_id}/approve'),
+  stored('POST', '/v1/organizations/spend_limit_increase_requests/{request_id}/deny'),
+
+  stored(['GET', 'POST'], '/v1/organizations/spend_limits'),
+  stored('GET', '/v1/organizations/spend_limits/effective'),
+  stored(['GET', 'DELETE'], '/v1/organizations/spend_limits/{spend_limit_id}'),
+
+  stored(['GET', 'POST'], '/v1/organizations/telemetry_destinations'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organizations/telemetry_destinations/{destination_id}'),
+  stored('POST', '/v1/organizations/telemetry_destinations/{destination_id}/test'),
+  stored('GET', '/v1/organizations/telemetry_destinations/{destination_id}/workspaces'),
+  stored(
+    ['POST', 'DELETE'],
+    '/v1/organizations/telemetry_destinations/{destination_id}/workspaces/{workspace_id}',
+  ),
+
+  stored('GET', '/v1/organizations/usage_report/claude_code'),
+  stored('GET', '/v1/organizations/usage_report/messages'),
+
+  stored('GET', '/v1/organizations/users'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organizations/users/{user_id}'),
+  stored('POST', '/v1/organizations/users/{user_id}/sign_out'),
+
+  stored(['GET', 'POST'], '/v1/organizations/webhooks'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organizations/webhooks/{webhook_endpoint_id}'),
+  // The secret signs what upstream sends out. It opens nothing upstream, so it is not a minted credential.
+  stored('POST', '/v1/organizations/webhooks/{webhook_endpoint_id}/regenerate_signing_secret'),
+
+  stored(['GET', 'POST'], '/v1/organizations/workspaces'),
+  stored(['GET', 'POST'], '/v1/organizations/workspaces/{workspace_id}'),
+  stored('POST', '/v1/organizations/workspaces/{workspace_id}/archive'),
+  stored(['GET', 'POST'], '/v1/organizations/workspaces/{workspace_id}/members'),
+  stored(['GET', 'POST', 'DELETE'], '/v1/organizations/workspaces/{workspace_id}/members/{user_id}'),
+  stored('GET', '/v1/organizations/workspaces/{workspace_id}/rate_limits'),
+  stored('POST', '/v1/organizations/workspaces/{workspace_id}/rate_limits/{rate_limit_id}'),
+  stored(['GET', 'POST'], '/v1/organizations/workspaces/{workspace_id}/service_accounts'),
+  stored(
+    ['GET', 'POST', 'DELETE'],
+    '/v1/organizations/workspaces/{workspace_id}/service_accounts/{service_account_id}',
+  ),
 ]
