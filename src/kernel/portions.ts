@@ -12,6 +12,9 @@ export interface Pace {
 /** SQLite's writer admits no call during a portion. Calls have it for three quarters of the time. */
 export const BESIDE_CALLS: Pace = { ms: 5, rowsMax: 500, rest: 3 }
 
+/** A process that was suspended in a portion must not rest for hours, and its stop waits for the rest. */
+const REST_MS_MAX = 1_000
+
 /** A portion of 20 old calls took 147 ms from a cold disk. */
 export const FIRST_PORTION = 1
 
@@ -33,7 +36,7 @@ export class Portions {
     const result = await work(this.#rows)
     const tookMs = this.#clock.monotonicMs() - sinceMs
     this.#rows = Math.min(portionAfter(this.#rows, tookMs / ms), rowsMax)
-    if (tookMs > 0) await sleep(tookMs * rest, undefined, { ref: false })
+    if (tookMs > 0) await sleep(Math.min(tookMs * rest, REST_MS_MAX), undefined, { ref: false })
     return result
   }
 }

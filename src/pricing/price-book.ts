@@ -87,9 +87,9 @@ export function suggestModel(names: Iterable<string>, name: string): string | nu
   const all = [...names]
   const longer = isPattern ? [] : all.filter((each) => each.startsWith(`${name}-`))
   if (longer.length > 0) return longer.sort().at(-1) ?? null
-  // Compare a pattern with the beginning of each name, in the same length.
+  // Compare a pattern with the beginning of each name, in the same length. Of equally near names, the newest is the last.
   const known = new Set(all.map((each) => (isPattern ? each.slice(0, text.length) : each)))
-  const nearest = nearestName(text, [...known], Math.min(3, Math.floor(text.length / 3)))
+  const nearest = nearestName(text, [...known].sort().reverse(), Math.min(3, Math.floor(text.length / 3)))
   if (nearest !== null) return isPattern ? `${nearest}*` : nearest
   return isPattern ? null : nearestRelative(all, name)
 }

@@ -266,6 +266,8 @@ test('a mistyped model or pattern suggests the nearest one, and an unrelated nam
   assert.equal(nearest('claude-haiku-next'), 'claude-haiku-5-5')
   assert.equal(nearest('gpt-9-mini-x'), 'gpt-5-mini')
   assert.equal(nearest('my-own-model'), null)
+  // Of equally near names, the newest.
+  assert.equal(suggestModel(['gpt-6.1-sol', 'gpt-6.2-sol', 'gpt-6-sol'], 'gpt-6.3-sol'), 'gpt-6.2-sol')
   // Resembles none of its relatives: the search gives up early, because a client can ask for such names all the time.
   assert.equal(nearest(`gpt-${'x'.repeat(60)}`), 'gpt-transcribe')
 })
