@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from './clock.ts'
 
 export interface Pace {
@@ -36,7 +35,8 @@ export class Portions {
     const result = await work(this.#rows)
     const tookMs = this.#clock.monotonicMs() - sinceMs
     this.#rows = Math.min(portionAfter(this.#rows, tookMs / ms), rowsMax)
-    if (tookMs > 0) await sleep(Math.min(tookMs * rest, REST_MS_MAX), undefined, { ref: false })
+    const restMs = Math.min(tookMs * rest, REST_MS_MAX)
+    if (restMs > 0) await new Promise<void>((resolve) => setTimeout(resolve, restMs).unref())
     return result
   }
 }
